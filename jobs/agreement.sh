@@ -53,6 +53,7 @@ posteriors() {
     done
     echo "robust|$work/concrete.csv|student_t|--task regression|"
     echo "wine|$work/wine-quality-red.csv|ordinal||"
+    echo "wine-multinomial|$work/wine-quality-red.csv|multinomial||"
     echo "poisson|$work/claims.csv|poisson|$claims --drop school|"
     echo "overdispersed|$work/claims.csv|negative_binomial|$claims --drop school|"
     echo "hierarchy|$work/claims.csv|poisson|$claims --group school|"

@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         label: column(first / 16),
         drop: (0..second % 3).map(|i| column(second / 3 + i)).collect(),
     };
-    let Ok(mut table) = Source::of_bytes(Path::new("x"), file).and_then(|source| Table::open(source, &layout)) else { return };
+    let Ok(mut table) = Source::of_bytes(Path::new("x"), file).and_then(|source| Table::of_text(source, &layout)) else { return };
     let features = table.features();
     assert_eq!(table.feature_names().len(), features);
     let mut next = 0;

@@ -1,21 +1,22 @@
 //! `mpibayes predict`: predictions of a finished run for new rows, or topic weights of new documents, as CSV.
 
-use super::import::{HeaderName, column, delimiter};
+use super::import::{HeaderName, column, delimiter, share};
 use crate::config::Registry;
 use crate::data::{
     ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
     detect, is_libsvm, listed, read_libsvm,
 };
-use crate::job::predictor::{Predictor, RawRows};
+use crate::job::predictor::{Predictions, Predictor, RawRows};
 use crate::job::topic_model::TopicModel;
 use crate::lda::LdaSettings;
 use crate::metrics::Tally;
+use crate::metrics::convergence::quantile;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::text;
 use crate::results::ResultFile;
 use anyhow::{Context, bail, ensure};
-use ndarray::{Array2, ArrayView1};
+use ndarray::ArrayView1;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ Examples:
 pub struct PredictArgs {
     /// The folder of a finished run, or its result file
     pub run: PathBuf,
-    /// The rows in original units: a text table (CSV, TSV, spaces), LIBSVM, NPY, NPZ or IDX, plain or gzip, or a dataset; for a topic
+    /// The rows in original units: a table (CSV, TSV, spaces, Parquet, Arrow), LIBSVM, NPY, NPZ or IDX, plain or gzip, or a dataset; for a topic
     /// model, a corpus
     pub data: PathBuf,
     /// The file for the predictions [default: standard output]
@@ -70,6 +71,12 @@ pub struct PredictArgs {
     /// The array in an NPZ file [default: the only one, or x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
+    /// The share of predictive draws in the interval of a number or count [default: 0.9]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub interval: Option<f64>,
+    /// Also write this many predictive draws of each row, each at another draw of the posterior
+    #[arg(long, value_name = "N")]
+    pub draws: Option<usize>,
     /// The chain of a topic model: topics of different chains have no common order [default: 0]
     #[arg(long, value_name = "CHAIN")]
     pub chain: Option<usize>,
@@ -148,11 +155,11 @@ struct Predicted {
 }
 
 fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
-    let mut output = Output::new(predictor, to);
+    let mut output = Output::new(args, predictor, to)?;
     match detect(&args.data)? {
         Format::Hdf5 => predict_dataset(args, predictor, &mut output),
         Format::Table if is_libsvm(&args.data)? => predict_libsvm(args, predictor, &mut output),
-        Format::Table => predict_table(args, predictor, &mut output),
+        Format::Table | Format::Batches(_) => predict_table(args, predictor, &mut output),
         Format::Npy | Format::Npz => predict_array(args, predictor, &mut output),
         Format::Idx => predict_images(args, predictor, &mut output),
         Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
@@ -202,6 +209,10 @@ fn is_closed(error: &anyhow::Error) -> bool {
 /// The CSV file of predictions, with a tally for the metrics.
 struct Output {
     csv: csv::Writer<Box<dyn Write>>,
+    /// The shares below the ends of intervals, if there are intervals.
+    interval: Option<[f64; 2]>,
+    /// How many predictive draws are written.
+    draws: usize,
     classes: Vec<String>,
     labelled: bool,
     tally: Tally,
@@ -209,10 +220,29 @@ struct Output {
 }
 
 impl Output {
-    fn new(predictor: &Predictor, to: Box<dyn Write>) -> Self {
+    fn new(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Self> {
         let classes = predictor.classes.clone();
         let tally = if classes.is_empty() { Tally::number() } else { Tally::classes(classes.len()) };
-        Self { csv: csv::Writer::from_writer(to), classes, labelled: false, tally, rows: 0 }
+        let (can_draw, draws, most) = (predictor.can_draw(), args.draws.unwrap_or(0), predictor.draws());
+        if !can_draw {
+            ensure!(
+                args.interval.is_none() && draws == 0,
+                "--interval and --draws are for models that draw targets, such as regressions, which the model of this run does not"
+            );
+        }
+        ensure!(
+            args.interval.is_none() || classes.is_empty(),
+            "--interval is for numbers and counts: classes have probabilities"
+        );
+        ensure!(draws <= most, "--draws {draws}: predictions are made with {most} draws of the posterior");
+        let share = args.interval.unwrap_or(0.9);
+        let interval = (can_draw && classes.is_empty()).then_some([0.5 - 0.5 * share, 0.5 + 0.5 * share]);
+        Ok(Self { csv: csv::Writer::from_writer(to), interval, draws, classes, labelled: false, tally, rows: 0 })
+    }
+
+    /// The number of the first of the next rows, if targets are to be drawn.
+    fn draws_from(&self) -> Option<u64> {
+        (self.interval.is_some() || self.draws > 0).then_some(self.rows as u64)
     }
 
     fn head(&mut self, labelled: bool) -> anyhow::Result<()> {
@@ -220,11 +250,17 @@ impl Output {
         let mut head = vec!["row".to_owned(), "predicted".to_owned()];
         head.extend(labelled.then(|| "label".to_owned()));
         head.extend(self.classes.iter().map(|class| format!("p({class})")));
+        if let Some(ends) = self.interval {
+            head.push("sd".into());
+            head.extend(ends.map(|share| format!("{} %", (1e4 * share).round() / 100.0)));
+        }
+        head.extend((1..=self.draws).map(|draw| format!("draw_{draw}")));
         Ok(self.csv.write_record(head)?)
     }
 
     /// Writes predictions of the next rows, with their labels if known.
-    fn add(&mut self, means: &Array2<f64>, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
+    fn add(&mut self, predictions: &Predictions, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
+        let Predictions { means, drawn } = predictions;
         for (at, mean) in means.rows().into_iter().enumerate() {
             let mut record = vec![(self.rows + at).to_string()];
             record.push(match self.classes.is_empty() {
@@ -234,6 +270,9 @@ impl Output {
             record.extend(labels.get(at).cloned());
             if !self.classes.is_empty() {
                 record.extend(mean.iter().map(f64::to_string));
+            }
+            if let Some(drawn) = drawn {
+                self.add_draws(drawn.row(at), &mut record);
             }
             self.csv.write_record(record)?;
         }
@@ -249,6 +288,21 @@ impl Output {
             self.tally.add(means.view(), &density, ArrayView1::from(targets));
         }
         Ok(())
+    }
+
+    /// Appends the standard deviation and the interval of predictive draws, and some of these.
+    fn add_draws(&self, drawn: ArrayView1<f64>, record: &mut Vec<String>) {
+        if let Some(ends) = self.interval {
+            let mut sorted = drawn.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            record.push(drawn.std(1.0).to_string());
+            record.extend(ends.map(|share| quantile(&sorted, share).to_string()));
+        }
+        let spread = (0..self.draws).map(|draw| drawn[draw * drawn.len() / self.draws]);
+        record.extend(spread.map(|value| match self.classes.get(value as usize) {
+            Some(class) => class.clone(),
+            None => value.to_string(),
+        }));
     }
 
     /// The metrics as text, if labels are known.
@@ -302,7 +356,8 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        self.output.add(&self.predictor.rows(std::mem::take(&mut self.raw))?, &self.labels, &self.targets)?;
+        let predictions = self.predictor.rows(std::mem::take(&mut self.raw), self.output.draws_from())?;
+        self.output.add(&predictions, &self.labels, &self.targets)?;
         self.labels.clear();
         self.targets.clear();
         Ok(())
@@ -350,7 +405,8 @@ fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut O
     for first in (0..data.rows(split)).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(data.rows(split));
         let rows: Vec<usize> = block.clone().collect();
-        output.add(&predictor.dataset(&data, split, &rows)?, &labels[block.clone()], &targets[block])?;
+        let predictions = predictor.dataset(&data, split, &rows, output.draws_from().is_some())?;
+        output.add(&predictions, &labels[block.clone()], &targets[block])?;
     }
     Ok(())
 }
@@ -442,13 +498,14 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
     };
     let recipe = predictor.recipe.clone();
     if let Some(recipe) = &recipe {
+        layout.dates = recipe.dates().map(|name| Column::Name(name.to_owned())).collect();
         layout.texts = recipe.texts().map(|(name, _)| Column::Name(name.to_owned())).collect();
         layout.allow_missing = true;
     }
     let order = columns(path, predictor, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
-    let mut table = Table::open(Source::open(path)?, &layout)?;
+    let mut table = Table::open(path, &layout)?;
     if let Some(recipe) = &recipe {
         table = table.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
     }
@@ -457,7 +514,7 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
     let read = table.rows(|row| {
         values.clear();
         values.extend(order.iter().map(|&at| row.features[at]));
-        let place = Place::Line(row.line);
+        let place = row.place;
         let features = match &recipe {
             Some(recipe) => {
                 recipe.apply(&values, &mut used).map_err(|what| DataError::content(path, place, what))?;
@@ -477,9 +534,9 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         Some(recipe) => recipe.columns.iter().map(|column| column.name.clone()).collect(),
         None => predictor.features.clone(),
     };
-    let names = Table::open(Source::open(path)?, layout)?.names().map(<[String]>::to_vec);
+    let names = Table::open(path, layout)?.names().map(<[String]>::to_vec);
     let Some(names) = names.filter(|_| !wanted.is_empty()) else {
-        let table = Table::open(Source::open(path)?, layout)?;
+        let table = Table::open(path, layout)?;
         ensure!(
             table.features() == predictor.width,
             "{}: the table has {} columns of features, but the run has {}: name the column of labels with --label, or add a header with \

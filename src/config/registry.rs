@@ -30,6 +30,7 @@ use crate::methods::variational::pvi::PviSettings;
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
+use crate::models::multinomial::MultinomialSettings;
 use crate::models::negative_binomial::NegativeBinomialSettings;
 use crate::models::network::NetworkSettings;
 use crate::models::ordinal::OrdinalSettings;
@@ -47,6 +48,7 @@ impl Default for Registry {
             .with_model::<LogisticSettings>()
             .with_model::<LinearSettings>()
             .with_model::<PoissonSettings>()
+            .with_model::<MultinomialSettings>()
             .with_model::<NetworkSettings>()
             .with_model::<NegativeBinomialSettings>()
             .with_model::<StudentTSettings>()

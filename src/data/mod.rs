@@ -65,6 +65,8 @@ pub use import::recipe::{ColumnUse, Recipe, UsedColumn};
 pub use import::table::{ColumnOptions, Missing, TableImport, import_table};
 pub use import::test_rows::TestRows;
 pub use partition::{Label, Partition, ShardAssignment, document_ranges};
+pub use readers::batches::BatchFormat;
+pub use readers::columns::{Column, Header, TableLayout};
 pub use readers::fields::Delimiter;
 pub use readers::format::{Format, detect};
 pub use readers::idx::Idx;
@@ -73,7 +75,7 @@ pub use readers::libsvm::{IndexLimit, LibsvmRow, MAX_FEATURES, is_libsvm, read_l
 pub use readers::npy::Npy;
 pub use readers::npz::Npz;
 pub use readers::source::Source;
-pub use readers::table::{Column, Header, Row, Table, TableLayout};
+pub use readers::table::{Row, Table};
 pub use shard::Shard;
 pub use sparse::SparseRows;
 

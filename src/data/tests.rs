@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// Asserts that an import failed with a message that says all of this on one line, and left neither file nor half a file.
-    pub fn refused(&self, result: Result<()>, says: &[&str]) {
+    pub fn refused<T: std::fmt::Debug>(&self, result: Result<T>, says: &[&str]) {
         let message = result.expect_err("must be refused").to_string();
         assert!(says.iter().all(|says| message.contains(says)) && !message.contains('\n'), "{message:?} must say {says:?}");
         for path in [self.output(), self.folder.path().join("out.h5.partial")] {
@@ -54,7 +54,7 @@ pub(super) fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
 
 fn csv(train: &Path) -> TableImport {
     TableImport {
-        train: train.to_path_buf(),
+        train: vec![train.to_path_buf()],
         test: TestRows::None,
         task: Task::Classification,
         layout: TableLayout::default(),
@@ -272,7 +272,7 @@ fn rotations_that_do_not_fit_and_rows_that_are_too_long_are_refused() {
     std::fs::remove_file(place.output()).unwrap();
     let long = format!("{}0\n{}1\n", "1,".repeat(4097), "2,".repeat(4097));
     let layout = TableLayout { header: Header::No, ..TableLayout::default() };
-    let import = TableImport { layout, train: place.file("x.csv", long), ..import };
+    let import = TableImport { layout, train: vec![place.file("x.csv", long)], ..import };
     place.refused(import_table(&import, &place.output()), &["4097 features", "principal", "at most 4096"]);
 }
 

@@ -76,32 +76,28 @@ impl DataFile {
 /// # Errors
 /// If the names of the features cannot be read.
 pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
-    let output = output(dataset.task(), dataset.classes().len());
     let names = dataset.feature_names()?.unwrap_or_default();
     let columns = (dataset.features(), dataset.scaling());
-    Ok(schema_of(columns, dataset.recipe(), output, names, dataset.target_scaling().0))
+    Ok(schema_of(columns, dataset.recipe(), names, (dataset.task(), dataset.classes()), dataset.target_scaling().0))
 }
 
 /// The schema of rows with this number of columns, scaled like this.
 pub(super) fn schema_of(
     (columns, scaling): (usize, &FeatureScaling),
     recipe: Option<&Recipe>,
-    output: Output,
     names: Vec<String>,
+    (task, classes): (Task, &[String]),
     target_scale: f64,
 ) -> DataSchema {
     let ExtraColumns { offset, groups } = recipe.map(Recipe::extra).unwrap_or_default();
     let features = columns.saturating_sub(usize::from(offset) + usize::from(!groups.is_empty()));
-    DataSchema { features, offset, groups, output, names, scales: scales(scaling, features), target_scale }
-}
-
-/// What is predicted in a task with this number of classes.
-pub(super) fn output(task: Task, classes: usize) -> Output {
-    match task {
-        Task::Classification => Output::Classes(classes),
+    let output = match task {
+        Task::Classification => Output::Classes(classes.len()),
         Task::Regression => Output::Number,
         Task::Counts => Output::Count,
-    }
+    };
+    let (classes, scales) = (classes.to_vec(), scales(scaling, features));
+    DataSchema { features, offset, groups, output, names, classes, scales, target_scale }
 }
 
 /// The scale of each feature, unless rows are sparse or features are mixed.

@@ -1,17 +1,18 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
-use super::data::{output, schema_of};
+use super::data::schema_of;
 use super::error::JobError;
 use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
 use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
 use crate::methods::Table;
-use crate::methods::common::predict::predict;
+use crate::methods::common::predict::{draw_targets, predict};
 use crate::models::{DataSchema, Model, Scratch};
 use crate::number::Real;
+use crate::random::Seed;
 use crate::results::{POSTERIOR, ResultFile, ResultsError};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, s};
 use std::sync::Arc;
 
 /// What a run predicts for rows of data.
@@ -28,6 +29,7 @@ pub struct Predictor {
     scaling: FeatureScaling,
     task: Task,
     target: (f64, f64),
+    draws: usize,
 }
 
 /// Rows of data in their own units.
@@ -67,19 +69,45 @@ impl RawRows {
 
 /// A model in one precision with its draws.
 trait Engine {
-    /// Probabilities or standardised means (rows × outputs).
-    fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError>;
+    /// Whether the model draws targets.
+    fn can_draw(&mut self, width: usize) -> bool;
+    /// Predictions in the units of the model.
+    fn rows(
+        &mut self,
+        rows: RawRows,
+        width: usize,
+        scaling: &FeatureScaling,
+        draws_from: Option<u64>,
+    ) -> Result<Predictions, BoxError>;
     /// The same of rows of a dataset.
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError>;
+    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError>;
+}
+
+/// What is predicted for some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictions {
+    /// Class probabilities (rows × classes), or means (rows × 1).
+    pub means: Array2<f64>,
+    /// A target for each draw of the posterior (rows × draws), drawn from the model, if wanted.
+    pub drawn: Option<Array2<f64>>,
 }
 
 struct Drawn<F> {
     model: Arc<dyn Model<F>>,
     theta: Array2<F>,
     scratch: Scratch<F>,
+    seed: Seed,
 }
 
 impl<F: Real> Drawn<F> {
+    /// Predictions for a shard, with drawn targets of rows that have the numbers from `draws_from` on.
+    fn predictions(&mut self, shard: &Shard<F>, draws_from: Option<u64>) -> Result<Predictions, BoxError> {
+        let means = self.means(shard)?;
+        let drawn = draws_from
+            .and_then(|first| draw_targets(self.model.as_ref(), self.theta.view(), shard, (self.seed, first), &mut self.scratch));
+        Ok(Predictions { means, drawn })
+    }
+
     fn means(&mut self, shard: &Shard<F>) -> Result<Array2<f64>, BoxError> {
         let mut means = Vec::new();
         let mut outputs = 1;
@@ -93,7 +121,19 @@ impl<F: Real> Drawn<F> {
 }
 
 impl<F: Real> Engine for Drawn<F> {
-    fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError> {
+    fn can_draw(&mut self, width: usize) -> bool {
+        let shard = Shard::new(Array2::zeros((1, width)), Array1::zeros(1));
+        let theta = self.theta.slice(s![..1, ..]);
+        draw_targets(self.model.as_ref(), theta, &shard, (self.seed, 0), &mut self.scratch).is_some()
+    }
+
+    fn rows(
+        &mut self,
+        rows: RawRows,
+        width: usize,
+        scaling: &FeatureScaling,
+        draws_from: Option<u64>,
+    ) -> Result<Predictions, BoxError> {
         let RawRows { mut starts, columns, values } = rows;
         let targets = Array1::zeros(starts.len());
         let scaled: Vec<F> = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw))).collect();
@@ -109,14 +149,15 @@ impl<F: Real> Engine for Drawn<F> {
             }
         };
         shard.check(self.model.as_ref(), &mut self.scratch)?;
-        self.means(&shard)
+        self.predictions(&shard, draws_from)
     }
 
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError> {
+    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
         let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.without_targets();
         let place = |what: String| JobError::Prediction(format!("{}: {what}", dataset.path().display()));
         shard.check(self.model.as_ref(), &mut self.scratch).map_err(place)?;
-        self.means(&shard).map_err(|cause| place(cause.to_string()))
+        let draws_from = rows.first().filter(|_| draws).map(|&first| first as u64);
+        self.predictions(&shard, draws_from).map_err(|cause| place(cause.to_string()))
     }
 }
 
@@ -148,13 +189,13 @@ impl Predictor {
         };
         let recipe = kept_recipe(&grid).map_err(|_| cannot("its description of the columns is damaged"))?;
         let target = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
-        let output = output(task, classes.len());
-        let schema = schema_of((width, &scaling), recipe.as_ref(), output, grid.list("features").to_vec(), target.0);
-        let engine: Box<dyn Engine> = match run.settings.dtype {
-            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, &schema)?),
-            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, &schema)?),
+        let names = grid.list("features").to_vec();
+        let schema = schema_of((width, &scaling), recipe.as_ref(), names, (task, &classes), target.0);
+        let (engine, draws): (Box<dyn Engine>, usize) = match run.settings.dtype {
+            Dtype::Float32 => boxed(drawn::<f32>(file, &run, &schema)?),
+            Dtype::Float64 => boxed(drawn::<f64>(file, &run, &schema)?),
         };
-        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target })
+        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target, draws })
     }
 
     /// Whether rows are sparse: those of tables and arrays are not.
@@ -163,16 +204,26 @@ impl Predictor {
     }
 
     /// Class probabilities (rows × classes), or predictive means in the units of the targets (rows × 1). Rows have a value for each
-    /// feature, unless the run is on sparse data.
+    /// feature, unless the run is on sparse data. Targets are drawn for rows with the numbers from `draws_from` on.
     ///
     /// # Errors
     /// When rows lack values, or the model refuses them.
     ///
     /// # Panics
     /// When a row has a column that the run does not know.
-    pub fn rows(&mut self, rows: RawRows) -> Result<Array2<f64>, JobError> {
-        let means = self.engine.rows(rows, self.width, &self.scaling);
-        Ok(self.in_units(means.map_err(|cause| JobError::Prediction(cause.to_string()))?))
+    pub fn rows(&mut self, rows: RawRows, draws_from: Option<u64>) -> Result<Predictions, JobError> {
+        let predictions = self.engine.rows(rows, self.width, &self.scaling, draws_from);
+        Ok(self.in_units(predictions.map_err(|cause| JobError::Prediction(cause.to_string()))?))
+    }
+
+    /// Whether the model draws targets, so that there are intervals of predictions.
+    pub fn can_draw(&mut self) -> bool {
+        self.engine.can_draw(self.width)
+    }
+
+    /// The number of draws of the posterior that predict.
+    pub fn draws(&self) -> usize {
+        self.draws
     }
 
     /// A dataset whose rows the run shall predict, from now on scaled as the run's own were.
@@ -203,15 +254,19 @@ impl Predictor {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError> {
-        let means = self.engine.dataset(dataset, split, rows)?;
-        Ok(self.in_units(means))
+    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
+        let predictions = self.engine.dataset(dataset, split, rows, draws)?;
+        Ok(self.in_units(predictions))
     }
 
-    /// Standardised means in the units of the targets; probabilities as they are.
-    fn in_units(&self, means: Array2<f64>) -> Array2<f64> {
+    /// Standardised predictions in the units of the targets; those of classes as they are.
+    fn in_units(&self, predictions: Predictions) -> Predictions {
         let (scale, offset) = self.target;
-        if self.classes.is_empty() { means.mapv_into(|mean| (mean - offset) / scale) } else { means }
+        if !self.classes.is_empty() {
+            return predictions;
+        }
+        let in_units = |values: Array2<f64>| values.mapv_into(|value| (value - offset) / scale);
+        Predictions { means: in_units(predictions.means), drawn: predictions.drawn.map(in_units) }
     }
 }
 
@@ -225,5 +280,11 @@ fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchem
         let what = format!("{} draws of {} numbers do not fit a model of {}", theta.nrows(), theta.ncols(), model.dim());
         return Err(ResultsError::Shape(what).into());
     }
-    Ok(Drawn { model, theta, scratch: Scratch::new() })
+    Ok(Drawn { model, theta, scratch: Scratch::new(), seed: Seed(run.settings.seed) })
+}
+
+/// An engine with its number of draws.
+fn boxed<F: Real>(drawn: Drawn<F>) -> (Box<dyn Engine>, usize) {
+    let draws = drawn.theta.nrows();
+    (Box::new(drawn), draws)
 }

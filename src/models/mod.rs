@@ -9,6 +9,7 @@ pub mod linear;
 mod log_precision;
 pub mod logistic;
 mod model;
+pub mod multinomial;
 pub mod negative_binomial;
 pub mod network;
 pub mod ordinal;

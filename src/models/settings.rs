@@ -19,6 +19,8 @@ pub struct DataSchema {
     pub output: Output,
     /// Names of the features; empty if they have none.
     pub names: Vec<String>,
+    /// Names of the classes; empty if they have none.
+    pub classes: Vec<String>,
     /// The model sees x·scale (plus an offset) of a feature x of the data; none if rows are sparse or features are mixed.
     pub scales: Option<Vec<f64>>,
     /// The model sees y·scale (plus an offset) of a target y of the data.
@@ -29,7 +31,16 @@ impl DataSchema {
     /// Unscaled features without names, offset and groups.
     pub fn new(features: usize, output: Output) -> Self {
         let scales = Some(vec![1.0; features]);
-        Self { features, offset: false, groups: Vec::new(), output, names: Vec::new(), scales, target_scale: 1.0 }
+        Self {
+            features,
+            offset: false,
+            groups: Vec::new(),
+            output,
+            names: Vec::new(),
+            classes: Vec::new(),
+            scales,
+            target_scale: 1.0,
+        }
     }
 
     /// Checks that there is neither an offset nor a group, for this kind of model.

@@ -10,7 +10,7 @@ use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::metrics::convergence::quantile;
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2, ArrayView1, s};
 use serde::Serialize;
 
 /// Regressions with more weights have no such table.
@@ -119,7 +119,7 @@ fn meaning(model: &str) -> Option<Meaning> {
     let of = |ratio, has_target_units| Some(Meaning { ratio, has_target_units });
     match model {
         "linear" | "student_t" => of(None, true),
-        "logistic" | "ordinal" => of(Some("odds ratio"), false),
+        "logistic" | "multinomial" | "ordinal" => of(Some("odds ratio"), false),
         "poisson" | "negative_binomial" => of(Some("rate ratio"), false),
         _ => None,
     }
@@ -160,13 +160,15 @@ impl Coefficients {
         let (_, _, parts) = file.shape(POSTERIOR)?;
         let common = file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
         let is_draws = matches!(file.kind(POSTERIOR)?, SampleKind::Chains | SampleKind::Particles);
-        let weights = parts.iter().find(|part| part.name == "weights").map_or(0, Part::size);
+        // The last axis of the weights is that of the features; a multinomial regression has one of classes before.
+        let shape = parts.iter().find(|part| part.name == "weights").map_or(&[][..], |part| &part.shape);
+        let (weights, features) = (shape.iter().product(), shape.last().copied().unwrap_or(0));
         let Some(grid) = file.grid(PREPROCESSING)?.filter(|_| is_draws && common > 1 && (1..=MAX_WEIGHTS).contains(&weights))
         else {
             return Ok(None);
         };
         let Some((_, FeatureScaling::Dense { scale, offset, rotation: None })) = kept_scaling(&grid) else { return Ok(None) };
-        if scale.len() < weights || offset.len() < weights {
+        if scale.len() < features || offset.len() < features {
             return Ok(None);
         }
         let number = |name: &str| grid.array(name).and_then(|array| array.iter().next().copied());
@@ -181,7 +183,7 @@ impl Coefficients {
             .flatten()
             .and_then(|recipe| Some(recipe.group()?.0.to_owned()))
             .unwrap_or_else(|| "group".into());
-        let units = Units { scale: &scale[..weights], offset: &offset[..weights], target, classes, noise, group };
+        let units = Units { scale: &scale[..features], offset: &offset[..features], target, classes, noise, group };
         let draws = Draws { file, parts, common };
         let mut rows = Table { interval, ratio: ratio.is_some(), rows: Vec::new() };
         units.coefficients(&draws, &mut rows)?;
@@ -189,6 +191,7 @@ impl Coefficients {
         let odds_of = match (file.info().model.as_str(), classes) {
             ("logistic", [other, class]) => Some(format!("{class} against {other}")),
             ("ordinal", _) => Some("a later class".into()),
+            ("multinomial", [first, ..]) => Some(format!("the class of the term against {first}")),
             _ => None,
         };
         Ok(Some(Self { interval, ratio, odds_of, rows: rows.rows }))
@@ -272,7 +275,29 @@ impl Units<'_> {
         let Some((part, weights)) = draws.of("weights")? else { return Ok(()) };
         let (scale, offset) = self.target;
         // What the means of columns contribute to the intercept.
-        let moved: Array1<f64> = weights.dot(&Array1::from(self.offset.to_vec()));
+        let means = Array1::from(self.offset.to_vec());
+        let features = means.len();
+        if part.shape.len() > 1 {
+            let intercepts = draws.of("intercept")?;
+            for class in 0..part.shape[0] {
+                let term = |what: &str| match self.classes.get(class + 1) {
+                    Some(name) => format!("{name}: {what}"),
+                    None => format!("{class}: {what}"),
+                };
+                let own = weights.slice(s![.., class * features..(class + 1) * features]);
+                let moved = own.dot(&means);
+                let intercept =
+                    intercepts.as_ref().map_or_else(|| Array1::zeros(moved.len()), |(_, all)| all.column(class).to_owned());
+                table.push(term("intercept"), (intercept + moved).view(), false, false);
+                for (feature, (draws, scale)) in own.columns().into_iter().zip(self.scale).enumerate() {
+                    let name = part.labels.get(1).and_then(|names| names.get(feature)).cloned();
+                    let name = name.unwrap_or_else(|| format!("weights[{feature}]"));
+                    table.push(term(&name), (&draws * *scale).view(), true, false);
+                }
+            }
+            return Ok(());
+        }
+        let moved: Array1<f64> = weights.dot(&means);
         if draws.of("first_cutpoint")?.is_none() {
             // Without an intercept of its own, the model goes through the means of columns and target.
             let own = draws.of("intercept")?.map_or_else(|| Array1::zeros(moved.len()), |(_, own)| own.column(0).to_owned());

@@ -111,7 +111,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, poisson, network, negative_binomial, student_t, ordinal, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, poisson, multinomial, network, negative_binomial, student_t, ordinal, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
@@ -314,7 +314,7 @@ fn run_files_written_by_init_pass_check() {
                 "lda" => Some("c.h5"),
                 "linear" | "student_t" => Some("r.h5"),
                 "poisson" | "negative_binomial" => Some("counts.h5"),
-                "ordinal" => Some("classes.h5"),
+                "ordinal" | "multinomial" => Some("classes.h5"),
                 _ => Some("a.h5"),
             };
             let data = file.map_or_else(String::new, |file| format!(" --data {file}"));
@@ -369,7 +369,7 @@ fn run_files_written_by_init_pass_check() {
         shown.contains("name = \"linear\"") && shown.contains("file = \"r.h5\"") && shown.contains("# noise_variance ="),
         "{shown}"
     );
-    for (data, model) in [("counts", "poisson"), ("classes", "network"), ("a", "logistic")] {
+    for (data, model) in [("counts", "poisson"), ("classes", "multinomial"), ("a", "logistic")] {
         let shown = cli.run(&format!("init svgd --data {data}.h5")).stdout;
         assert!(shown.contains(&format!("name = \"{model}\"")), "{shown}");
     }

@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::harness::Cli;
+use arrow_array::{ArrayRef, Date32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+use mpibayes::data::Dataset;
+use parquet::arrow::ArrowWriter;
+use std::sync::Arc;
 
 /// Regions, gaps in ages, years of exposure and schools; every dead end is in it.
 fn messy() -> String {
@@ -47,7 +51,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         ),
         (
             "import messy.csv --label claims --task counts --drop id,age,school,region --exposure claims -o a.h5",
-            "has another role too: choose one",
+            "is the label: choose another column",
         ),
         (
             "import messy.csv --label claims --task counts --drop id,age,school,region --exposure years -o a.h5",
@@ -121,6 +125,18 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     let of_data = predicted("claims.h5 --split train");
     let of_table = predicted("messy.csv --label claims");
     assert!(of_data.lines().count() == 301 && of_data == of_table);
+    // Counts have at least the variance of Poisson's distribution, and intervals that contain nine tenths of them.
+    let columns = |line: &str| line.split(',').map(|field| field.parse().unwrap_or(f64::NAN)).collect::<Vec<f64>>();
+    assert!(of_table.starts_with("row,predicted,label,sd,5 %,95 %\n"), "{of_table}");
+    let rows: Vec<Vec<f64>> = of_table.lines().skip(1).map(columns).collect();
+    assert!(rows.iter().all(|row| row[3].powi(2) > 0.75 * row[1] && row[4] <= row[1].ceil() && row[1].floor() <= row[5]));
+    let inside = rows.iter().filter(|row| (row[4]..=row[5]).contains(&row[2])).count();
+    assert!((260..=300).contains(&inside), "{inside} of 300 inside");
+    let drawn = predicted("messy.csv --draws 2 --interval 0.5");
+    assert!(drawn.starts_with("row,predicted,sd,25 %,75 %,draw_1,draw_2\n"), "{drawn}");
+    let row = columns(drawn.lines().nth(1).unwrap());
+    assert!(row[5].fract() == 0.0 && row[6] >= 0.0 && row[3] >= rows[0][4] && row[4] <= rows[0][5], "{row:?}");
+    cli.alone("predict claims messy.csv --draws 99999").end(1, &["--draws 99999: predictions are made with"]);
     cli.write("new.csv", "school,region,years,age\ns3,west,2,NA\ns3,west,4,NA\n");
     let means: Vec<f64> =
         predicted("new.csv").lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
@@ -269,4 +285,133 @@ fn the_mode_of_a_hundred_groups_is_found() {
             assert!(summary.contains("the Laplace approximation, for comparison"), "{summary}");
         }
     }
+}
+
+/// A table with a date, a text, gaps and whole numbers, as CSV in two files and as Parquet and Arrow.
+#[test]
+fn parquet_and_arrow_are_read_like_text() {
+    let cli = Cli::new();
+    let date = |row: i32| 19_700 + row * 3;
+    let region = |row: i32| ["north", "south", "west"][(row * 7 % 3) as usize];
+    let weight = |row: i32| (row % 7 != 2).then_some(f64::from(row * 13 % 11) / 8.0);
+    let level = |row: i32| row % 4 + 1;
+    let kind = |row: i32| ["no", "yes"][(row * 5 % 8 / 4) as usize];
+    let mut days = String::from("id,sold,region,weight,level,kind\n");
+    let mut lines = Vec::new();
+    for row in 0..80 {
+        let day = iso_date(date(row));
+        let weight = weight(row).map_or_else(|| "NA".to_owned(), |weight| weight.to_string());
+        lines.push(format!("{},{day},{},{weight},{},{}\n", row + 5, region(row), level(row), kind(row)));
+    }
+    cli.write("first.csv", days.clone() + &lines[..50].concat());
+    cli.write("second.csv", days.clone() + &lines[50..].concat());
+    days.push_str(&lines.concat());
+    cli.write("all.csv", days);
+    let columns: [(&str, ArrayRef); 6] = [
+        ("id", Arc::new(Int32Array::from_iter_values((0..80).map(|row| row + 5)))),
+        ("sold", Arc::new(Date32Array::from_iter_values((0..80).map(date)))),
+        ("region", Arc::new(StringArray::from_iter_values((0..80).map(region)))),
+        ("weight", Arc::new((0..80).map(weight).collect::<Float64Array>())),
+        ("level", Arc::new(Int32Array::from_iter_values((0..80).map(level)))),
+        ("kind", Arc::new(StringArray::from_iter_values((0..80).map(kind)))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = |name: &str| std::fs::File::create(cli.path(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file("all.parquet"), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file("all.arrow"), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+
+    // Each dead end says what to type.
+    for (file, says) in [
+        (
+            "all.parquet",
+            "column 2 (sold) holds dates: read them as days since 1970 with --date sold, or leave them out with --drop sold",
+        ),
+        ("all.csv", "column 2 (sold): \"2023-12-09\" is not a number: read this column as dates with --date sold"),
+        (
+            "all.parquet --date sold",
+            "column 3 (region): \"north\" is not a number: make indicators of this column with --categorical region",
+        ),
+        ("all.parquet --date region", "column 2 (sold) holds dates"),
+        ("all.parquet --date level,sold --categorical region", "column 5 (level) holds no dates"),
+        ("all.csv --date sold --categorical region", "\"NA\" looks missing"),
+        ("all.parquet --date sold --categorical region", "\"\" looks missing: leave such rows out with --missing drop"),
+        (
+            "all.csv --date sold --categorical region --reference level=2 --missing drop",
+            "\"level\" is no column of --categorical",
+        ),
+        (
+            "all.csv --date sold --categorical region --reference region=east --missing drop",
+            "--reference region=east: the values of training rows are north, south, west",
+        ),
+    ] {
+        cli.alone(&format!("import {file} -o a.h5")).end(1, &[says]);
+        assert!(!cli.exists("a.h5"));
+    }
+    let options = "--drop id --date sold --categorical region,level --reference region=south --missing mean-and-flag";
+    let mut digests = Vec::new();
+    for (name, files) in [("csv", "all.csv"), ("two", "first.csv second.csv"), ("parquet", "all.parquet"), ("arrow", "all.arrow")]
+    {
+        let text = cli.stdout(&format!("import {files} {options} -o {name}.h5"));
+        assert!(text.contains("region: north, west, each compared with the reference level south"), "{text}");
+        assert!(text.contains("level: 2, 3, 4, each compared") && text.contains("sold: days since 1970-01-01"), "{text}");
+        digests.push(Dataset::open(&cli.path(format!("{name}.h5"))).unwrap().digest().to_owned());
+    }
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
+
+    // What columns are taken for, and probably are not, is said.
+    let text = cli.stdout("import all.parquet --drop sold,region --missing drop -o plain.h5");
+    assert!(
+        text.contains("look: id grows from row to row") && text.contains("look: level has no other values than 1, 2, 3, 4"),
+        "{text}"
+    );
+
+    // A run on one of them predicts the others.
+    cli.succeed("init hmc --data parquet.h5 -o run.toml");
+    cli.succeed("run run.toml --set method.draws=50 --output run");
+    let predicted = cli.stdout("predict run all.parquet --label kind");
+    assert!(predicted.lines().count() == 81 && predicted == cli.stdout("predict run all.csv --label kind"), "{predicted}");
+    assert!(predicted == cli.stdout("predict run all.arrow --label kind") && predicted == cli.stdout("predict run two.h5"));
+}
+
+/// The date of a day since 1970, as ISO 8601 has it.
+fn iso_date(days: i32) -> String {
+    arrow_cast::display::array_value_to_string(&Date32Array::from(vec![days]), 0).unwrap()
+}
+
+/// Coefficients of a multinomial regression, in the units of the data and named by class.
+#[test]
+fn a_multinomial_regression_names_classes_and_columns() {
+    let cli = Cli::new();
+    let size = |row: u64| (row * 37 % 101) as f64;
+    let line = |row: u64| {
+        let noise = (row as f64 * 0.618_033_988_749_895 + 0.13).fract();
+        let class = match size(row) + 60.0 * (noise - 0.5) {
+            size if size < 35.0 => "apple",
+            size if size < 70.0 => "melon",
+            _ => "pear",
+        };
+        format!("{},{},{class}\n", size(row), row * 13 % 7)
+    };
+    cli.write("fruit.csv", format!("size,spots,kind\n{}", (0..400).map(line).collect::<String>()));
+    cli.succeed("import fruit.csv --test-fraction 0.2 -o fruit.h5");
+    cli.succeed("init dsgld --data fruit.h5 -o run.toml");
+    assert!(cli.read("run.toml").contains("name = \"multinomial\""));
+    cli.succeed("run run.toml --output run");
+    let summary = cli.stdout("summary run");
+    for says in ["right: ", "weights[pear,size]", "melon: intercept", "pear: size", "odds of the class of the term against apple"]
+    {
+        assert!(summary.contains(says), "{says}: {summary}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&cli.stdout("summary run --json")).unwrap();
+    let rows = json["coefficients"]["rows"].as_array().unwrap();
+    let mean = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap()["mean"].as_f64().unwrap();
+    // Apples are as probable as melons where a size of 35 is.
+    assert!((-mean("melon: intercept") / mean("melon: size") - 35.0).abs() < 10.0, "{summary}");
+    assert!(mean("pear: size") > mean("melon: size") && mean("melon: size") > 0.0);
+    let predicted = cli.stdout("predict run fruit.h5 --draws 1");
+    assert!(predicted.starts_with("row,predicted,label,p(apple),p(melon),p(pear),draw_1\n"), "{predicted}");
 }

@@ -2,7 +2,7 @@
 
 use super::runs::{Result, Shared};
 use mpibayes::data::{
-    ColumnOptions, Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task,
+    ColumnOptions, Dataset, Generator, Header, IdxPair, Partition, Scaling, Split, Table, TableImport, TableLayout, Task,
     TestRows, import_idx, import_table,
 };
 use mpibayes::models::Model;
@@ -37,7 +37,11 @@ impl Set {
     fn table(train: PathBuf, test: TestRows, task: Task, scaling: Scaling) -> Result<Self> {
         let layout = TableLayout { header: Header::No, ..TableLayout::default() };
         Self::made(|_, file| {
-            Ok(import_table(&TableImport { train, test, task, layout, columns: ColumnOptions::default(), scaling }, file)?)
+            Ok(import_table(
+                &TableImport { train: vec![train], test, task, layout, columns: ColumnOptions::default(), scaling },
+                file,
+            )
+            .map(drop)?)
         })
     }
 
@@ -51,7 +55,7 @@ impl Set {
             let test = TestRows::Fraction(test as f64 / (train + test) as f64, Seed(seed));
             Ok(import_table(
                 &TableImport {
-                    train: path,
+                    train: vec![path],
                     test,
                     task,
                     layout: TableLayout::default(),
@@ -59,7 +63,8 @@ impl Set {
                     scaling,
                 },
                 file,
-            )?)
+            )
+            .map(drop)?)
         })
     }
 
@@ -71,7 +76,7 @@ impl Set {
             let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
             let layout = TableLayout { header: Header::No, ..TableLayout::default() };
             let mut text = String::new();
-            Table::open(Source::open(&source)?, &layout)?.rows(|row| {
+            Table::open(&source, &layout)?.rows(|row| {
                 row.features.iter().for_each(|value| text.push_str(&format!("{value},")));
                 text.push_str(if row.label == "2" { "1\n" } else { "0\n" });
                 Ok(())
@@ -82,7 +87,7 @@ impl Set {
             let (test, task) = (TestRows::Fraction(0.2, Seed(1)), Task::Classification);
             Ok(import_table(
                 &TableImport {
-                    train: path,
+                    train: vec![path],
                     test,
                     task,
                     layout,
@@ -90,7 +95,8 @@ impl Set {
                     scaling: Scaling::UnitInterval,
                 },
                 file,
-            )?)
+            )
+            .map(drop)?)
         })
     }
 

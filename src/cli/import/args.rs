@@ -206,6 +206,13 @@ pub(in crate::cli) fn delimiter(typed: &str) -> Result<Delimiter, String> {
     Delimiter::named(typed).ok_or_else(|| "give comma, semicolon, tab, blanks, or one character such as '|'".into())
 }
 
+/// A column and one of its values.
+pub(super) fn reference(typed: &str) -> Result<(String, String), String> {
+    let parts = typed.split_once('=').filter(|(column, value)| !column.is_empty() && !value.is_empty());
+    let (column, value) = parts.ok_or("give a column and one of its values, such as region=north")?;
+    Ok((column.to_owned(), value.to_owned()))
+}
+
 pub(in crate::cli) fn column(typed: &str) -> Result<Column, String> {
     match (typed, typed.parse::<usize>()) {
         ("last", _) => Ok(Column::Last),

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use args::{OutputArgs, RowArgs, TestArgs};
 use documents::{CountsArgs, DocumentTestArgs, TextArgs};
 use rows::{ArrayNames, ArraysArgs, ImagesArgs, LayoutArgs, LibsvmArgs, TableArgs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,7 @@ pub struct ImportArgs {
 /// The formats of `mpibayes import`, each with the options that apply to it.
 #[derive(Debug, clap::Subcommand)]
 pub enum ImportFormat {
-    /// Import a table in text: CSV, TSV, columns separated by blanks
+    /// Import a table: CSV, TSV, columns separated by blanks, Parquet, Arrow
     Table(TableArgs),
     /// Import NumPy arrays: NPY or NPZ files
     Arrays(ArraysArgs),
@@ -125,22 +125,25 @@ impl ImportArgs {
         let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
         prepared.prepare(files.iter().map(PathBuf::as_path).chain(test.inputs()))?;
         if *layout != LayoutArgs::default() {
-            let [file] = files.as_slice() else { bail!("{}: one table at a time; test rows with --test", files[1].display()) };
-            rows::require(file, Format::Table)?;
-            return rows::table(file, layout, rows, test, output);
+            return rows::table(files, layout, rows, test, output);
         }
         if files.iter().all(|file| file.is_dir()) {
             let split = self.document_test()?;
             return TextArgs::with_defaults(files.clone(), prepared, split).write();
         }
+        if files.iter().all(|file| is_named_table(file)) {
+            return rows::table(files, layout, rows, test, output);
+        }
         let [file] = files.as_slice() else {
             bail!(
-                "{}: one file at a time: several files of text are imported by `mpibayes import text`, test rows with --test",
+                "{}: one file at a time: several files of text are imported by `mpibayes import text`, several tables by `mpibayes import \
+                 table`, test rows with --test",
                 files[1].display()
             );
         };
         match rows::format(file)? {
             Format::Table => {}
+            Format::Batches(_) => return rows::table(files, layout, rows, test, output),
             Format::Idx => {
                 bail!("{0}: this is an IDX file: use `mpibayes import images {0} --labels FILE`", file.display())
             }
@@ -155,7 +158,7 @@ impl ImportArgs {
             return rows::libsvm(file, None, rows, test, output);
         }
         documents::must_have_numbers(file)?;
-        rows::table(file, layout, rows, test, output)
+        rows::table(files, layout, rows, test, output)
     }
 
     /// The options for documents; refuses those for rows.
@@ -170,6 +173,17 @@ impl ImportArgs {
             bail!("{}: {option} is for rows, and this input contains documents: remove it", self.files[0].display());
         }
         Ok(DocumentTestArgs { test_fraction: self.test.test_fraction, seed: self.test.seed, ..DocumentTestArgs::default() })
+    }
+}
+
+/// Whether the name of a file says that it is a table, which text for topic models is not.
+fn is_named_table(file: &Path) -> bool {
+    let extension = file.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let stem = || file.file_stem().map(Path::new);
+    match extension.as_deref() {
+        Some("gz") => stem().is_some_and(is_named_table),
+        Some("csv" | "tsv" | "parquet" | "arrow" | "feather") => true,
+        _ => false,
     }
 }
 

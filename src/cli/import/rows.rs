@@ -1,6 +1,6 @@
 //! `mpibayes import table`, `arrays`, `images` and `libsvm`: rows with targets become a dataset.
 
-use super::args::{HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter};
+use super::args::{HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter, reference};
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 /// Arguments of `mpibayes import table`.
 #[derive(Debug, clap::Args)]
 pub struct TableArgs {
-    /// The table, plain or gzip: one example per row, columns separated by commas, semicolons, tabs or blanks
-    pub file: PathBuf,
+    /// The table: one example per row; text (CSV, TSV or separated by blanks, plain or gzip), Parquet or Arrow. Several files with the
+    /// same columns are read one after the other
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -38,6 +40,12 @@ pub struct LayoutArgs {
     /// Columns of texts or codes, such as a region: each becomes an indicator (1 or 0) of each of its values but the first one
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub categorical: Vec<Column>,
+    /// The value of a column of --categorical that the others are compared with [default: the first one in order]
+    #[arg(long, value_name = "COLUMN=VALUE,...", value_parser = reference, value_delimiter = ',')]
+    pub reference: Vec<(String, String)>,
+    /// Columns of dates or times as in 2024-02-29 13:05: they become days since 1970
+    #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
+    pub date: Vec<Column>,
     /// The column of groups, such as a school: regressions give each group effects of its own
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     pub group: Option<Column>,
@@ -131,9 +139,8 @@ pub struct LibsvmArgs {
 
 impl TableArgs {
     pub fn import(&self) -> anyhow::Result<String> {
-        self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()))?;
-        require(&self.file, Format::Table)?;
-        table(&self.file, &self.layout, &self.rows, &self.test, &self.output.output)
+        self.output.prepare(self.files.iter().map(PathBuf::as_path).chain(self.test.inputs()))?;
+        table(&self.files, &self.layout, &self.rows, &self.test, &self.output.output)
     }
 }
 
@@ -160,7 +167,7 @@ impl ImagesArgs {
 impl LibsvmArgs {
     pub fn import(&self) -> anyhow::Result<String> {
         self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()))?;
-        require(&self.file, Format::Table)?;
+        require_table(&self.file)?;
         libsvm(&self.file, self.features, &self.rows, &self.test, &self.output.output)
     }
 }
@@ -182,36 +189,38 @@ pub fn format(path: &Path) -> anyhow::Result<Format> {
     }
 }
 
-/// Refuses a file of another format than the subcommand reads.
-pub fn require(path: &Path, wanted: Format) -> anyhow::Result<()> {
+/// Refuses a file that is no table.
+pub fn require_table(path: &Path) -> anyhow::Result<()> {
     let what = match format(path)? {
-        found if found == wanted => return Ok(()),
         Format::Npy | Format::Npz => "NumPy arrays: use `mpibayes import arrays`",
         Format::Idx => "an IDX file: use `mpibayes import images`",
-        _ => "text: use `mpibayes import table`",
+        _ => return Ok(()),
     };
     bail!("{}: this file contains {what}", path.display())
 }
 
-/// Imports a text table and describes the dataset.
-pub fn table(file: &Path, layout: &LayoutArgs, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
+/// Imports tables with the same columns and describes the dataset.
+pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
     let scaling = rows.scaling_or(Scaling::Standardize);
+    files.iter().try_for_each(|file| require_table(file))?;
     let import = TableImport {
-        train: file.to_path_buf(),
+        train: files.to_vec(),
         test: test.rows(|path| match detect(path)? {
-            Format::Table => Ok(path.to_path_buf()),
-            _ => bail!("{}: test rows need the format of the training rows: this is no table in text", path.display()),
+            Format::Table | Format::Batches(_) => Ok(path.to_path_buf()),
+            _ => bail!("{}: test rows need the format of the training rows: this is no table", path.display()),
         })?,
         task: rows.task(),
         layout: TableLayout {
             label: layout.label.clone().unwrap_or_default(),
             drop: layout.drop.clone(),
+            dates: layout.date.clone(),
             header: layout.header.unwrap_or(HeaderName::Auto).into(),
             delimiter: layout.delimiter,
             ..TableLayout::default()
         },
         columns: ColumnOptions {
             categorical: layout.categorical.clone(),
+            references: layout.reference.clone(),
             group: layout.group.clone(),
             offset: layout.offset.clone(),
             exposure: layout.exposure.clone(),
@@ -219,8 +228,9 @@ pub fn table(file: &Path, layout: &LayoutArgs, rows: &RowArgs, test: &TestArgs, 
         },
         scaling,
     };
-    import_table(&import, output)?;
-    describe(output, scaling)
+    let warnings = import_table(&import, output)?;
+    let look: String = warnings.iter().map(|warning| format!("look: {warning}\n")).collect();
+    Ok(describe(output, scaling)? + &look)
 }
 
 /// Imports a LIBSVM file and describes the dataset.
@@ -281,6 +291,7 @@ fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
         ColumnUse::NumberOrMean(mean) => {
             Some(("filled in", format!("{name}: its mean {} where it is missing, and {name}[missing]", text::value(*mean))))
         }
+        ColumnUse::Date => Some(("date", format!("{name}: days since 1970-01-01"))),
         ColumnUse::Indicators(levels) => {
             let others = listed(&levels[1..]);
             Some(("categorical", format!("{name}: {others}, each compared with the reference level {}", levels[0])))

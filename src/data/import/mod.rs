@@ -5,6 +5,7 @@ pub mod images;
 pub mod labels;
 pub mod libsvm;
 pub(crate) mod recipe;
+pub mod suspects;
 pub mod table;
 pub mod targets;
 pub mod test_rows;

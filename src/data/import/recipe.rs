@@ -13,6 +13,8 @@ pub enum ColumnUse {
     NumberWithMean(f64),
     /// The number, or this mean where it is missing, and then whether it was missing: 1 or 0.
     NumberOrMean(f64),
+    /// The days since 1970.
+    Date,
     /// For each level but the first, whether it is this one: 1 or 0.
     Indicators(Vec<String>),
     /// The index of the level, for effects of groups.
@@ -73,7 +75,7 @@ impl Recipe {
     /// The names of the columns of a dataset: features, then the offset and the group.
     pub fn names(&self) -> Vec<String> {
         let of_features = self.columns.iter().flat_map(|UsedColumn { name, r#use }| match r#use {
-            ColumnUse::Number | ColumnUse::NumberWithMean(_) => vec![name.clone()],
+            ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::Date => vec![name.clone()],
             ColumnUse::NumberOrMean(_) => vec![name.clone(), format!("{name}[missing]")],
             ColumnUse::Indicators(levels) => levels.iter().skip(1).map(|level| format!("{name}[{level}]")).collect(),
             ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure => Vec::new(),
@@ -117,6 +119,11 @@ impl Recipe {
         })
     }
 
+    /// The columns of dates.
+    pub fn dates(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|column| column.r#use == ColumnUse::Date).map(|column| column.name.as_str())
+    }
+
     /// Whether a value is missing that the recipe cannot fill in.
     pub(crate) fn lacks_value(&self, values: &[f64]) -> bool {
         let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !column.r#use.fills_in();
@@ -137,7 +144,7 @@ impl Recipe {
             }
             match r#use {
                 ColumnUse::NumberWithMean(mean) if value.is_nan() => row.push(*mean),
-                ColumnUse::Number | ColumnUse::NumberWithMean(_) => row.push(value),
+                ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::Date => row.push(value),
                 ColumnUse::NumberOrMean(mean) if value.is_nan() => row.extend([*mean, 1.0]),
                 ColumnUse::NumberOrMean(_) => row.extend([value, 0.0]),
                 ColumnUse::Indicators(levels) => {

@@ -1,23 +1,26 @@
-//! Imports text tables row by row.
+//! Imports tables row by row.
 
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
-use crate::data::error::{DataError, Place, Result};
+use crate::data::error::{DataError, Place, Result, listed};
 use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
+use crate::data::import::suspects::Suspects;
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
+use crate::data::readers::cells::is_missing;
+use crate::data::readers::columns::{Column, Header, TableLayout};
 use crate::data::readers::levels::Levels;
-use crate::data::readers::source::{Source, file_name};
-use crate::data::readers::table::{Column, Table, TableLayout, is_missing};
+use crate::data::readers::source::file_name;
+use crate::data::readers::table::{Row, Table};
 use std::path::{Path, PathBuf};
 
-/// What to import from a text table, and how.
+/// What to import from a table, and how.
 #[derive(Clone, Debug)]
 pub struct TableImport {
-    /// The file, plain or gzip.
-    pub train: PathBuf,
+    /// The files, one after the other: texts, plain or gzip, Parquet or Arrow.
+    pub train: Vec<PathBuf>,
     /// The test rows.
     pub test: TestRows,
     /// What the label column contains.
@@ -35,6 +38,8 @@ pub struct TableImport {
 pub struct ColumnOptions {
     /// Columns of texts or codes, which become indicators.
     pub categorical: Vec<Column>,
+    /// Which value of such a column the others are compared with, by the name of the column; else its first one.
+    pub references: Vec<(String, String)>,
     /// The column of groups, for effects of groups.
     pub group: Option<Column>,
     /// A column of numbers that are added to linear predictors.
@@ -74,7 +79,7 @@ struct SortedLevels {
     names: Vec<String>,
 }
 
-/// Imports text tables into the dataset `output`.
+/// Imports tables into the dataset `output`. Returns what is suspicious about columns, each in a sentence.
 ///
 /// Features and regression targets are stored in double precision, regardless of the precision of runs. It preserves decimal numbers of up
 /// to 15 digits, while scaling a large column in single precision would lose digits.
@@ -82,18 +87,17 @@ struct SortedLevels {
 /// # Errors
 /// If a file cannot be read, has no rows, lines of different length, a feature that is not a finite number,
 /// a test label that does not occur in the training rows, or does not have the requested test rows. No partial output remains.
-pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
-    let path = &import.train;
+pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> {
+    let path = import.train.first().ok_or_else(|| DataError::Request("no table to import".into()))?;
     let layout = import.layout()?;
-    let open = |path: &Path| Table::open(Source::open(path)?, &layout);
-    let mut splitter = RowSplitter::new(&import.test, path, || open(path)?.count())?;
+    let count = || import.train.iter().map(|path| Table::open(path, &layout)?.count()).sum();
+    let mut splitter = RowSplitter::new(&import.test, path, count)?;
     let Survey { recipe, levels } = import.survey(&layout, splitter.clone())?;
     if recipe.extra().count() > 0 && import.scaling == Scaling::Principal {
         return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
     }
     let known = || levels.iter().map(|sorted| sorted.levels.clone()).collect();
-    let mut table = open(path)?.with_levels(known());
-    let (names, texts) = (recipe.names(), table.texts());
+    let (names, texts) = (recipe.names(), Table::open(path, &layout)?.texts());
     if names.len() == recipe.extra().count() {
         return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
     }
@@ -103,6 +107,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     }
     let mut writer = Writer::new(output, names.len(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
+    let mut suspects = Suspects::new(import.task, texts.len());
     let (mut rows, mut values, mut used) = (0, Vec::new(), Vec::new());
     // Whether the row is used; then `used` holds it.
     let mut convert = |features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
@@ -117,26 +122,29 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
             applied => applied.map(|()| true),
         }
     };
-    let read = table.rows(|row| {
-        let (split, place) = (splitter.split(row.index), Place::Line(row.line));
+    import.each_row(&layout, known(), |path, row| {
+        let split = splitter.split(row.index);
         rows = row.index + 1;
         if !import.is_left_out(row.label)
-            && convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
+            && convert(row.features, &mut used).map_err(|what| DataError::content(path, row.place, what))?
         {
-            targets.cell(split, row.label, path, place)?;
+            targets.cell(split, row.label, path, row.place)?;
             writer.push(split, &used)?;
+            if split == Split::Train {
+                suspects.add(row.features, row.label);
+            }
         }
         Ok(())
-    });
-    read.map_err(|error| import.with_count(error, &table, &layout))?;
+    })?;
     splitter.finish(rows, path)?;
     targets.check(&splitter, path)?;
-    let mut source = format!("{}{}", file_name(path), splitter.source);
-    if let TestRows::File(path) = &import.test {
-        let mut test = open(path)?.with_levels(known());
-        test.check_columns_match(&table)?;
+    let mut source = import.train.iter().map(|path| file_name(path)).collect::<Vec<_>>().join(", ") + &splitter.source;
+    if let TestRows::File(test_path) = &import.test {
+        let mut test = Table::open(test_path, &layout)?.with_levels(known());
+        test.check_columns_match(&Table::open(path, &layout)?)?;
+        let path = test_path;
         test.rows(|row| {
-            let place = Place::Line(row.line);
+            let place = row.place;
             if !import.is_left_out(row.label)
                 && convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
@@ -152,10 +160,11 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     if train.len() == 0 {
         return Err(DataError::content(path, Place::File, "every training row lacks a value: no row remains"));
     }
-    let shape = vec![names.len()];
+    let (shape, warnings) = (vec![names.len()], suspects.warnings(&recipe));
     let recipe = (!recipe.is_plain()).then_some(recipe);
     let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
-    writer.finish(&description, train, test, path)
+    writer.finish(&description, train, test, path)?;
+    Ok(warnings)
 }
 
 impl TableImport {
@@ -167,36 +176,36 @@ impl TableImport {
             return Err(DataError::Request(what.into()));
         }
         let allow_missing = self.columns.missing != Missing::Refuse;
-        Ok(TableLayout { texts, allow_missing, is_import: true, ..self.layout.clone() })
+        let marked = self.columns.offset.iter().chain(&self.columns.exposure).cloned().collect();
+        Ok(TableLayout { texts, marked, allow_missing, is_import: true, ..self.layout.clone() })
     }
 
     /// Decides what becomes of each column: by a first pass over the rows, if that depends on their values.
     fn survey(&self, layout: &TableLayout, mut splitter: RowSplitter) -> Result<Survey> {
-        let open = |path: &Path| Table::open(Source::open(path)?, layout);
-        let mut table = open(&self.train)?;
-        let (names, texts) = (table.feature_names(), table.texts());
-        let place_of = |wanted: &Option<Column>| -> Result<Option<usize>> {
-            let Some(wanted) = wanted else { return Ok(None) };
-            let place = table.feature_place(wanted)?.filter(|&place| texts[place].is_none());
-            let taken = || DataError::Request("the column of the offset or exposure has another role too: choose one".into());
-            place.map(Some).ok_or_else(taken)
-        };
-        let (offset, exposure) = (place_of(&self.columns.offset)?, place_of(&self.columns.exposure)?);
+        let first = self.train.first().map_or(Path::new(""), PathBuf::as_path);
+        let table = Table::open(first, layout)?;
+        let (names, texts, dates) = (table.feature_names(), table.texts(), table.dates());
+        let offset = table.marked().first().copied();
         let mut uses = Vec::new();
         for (place, &text) in texts.iter().enumerate() {
             uses.push(match text {
                 Some(index) if index == self.columns.categorical.len() => ColumnUse::Group(Vec::new()),
                 Some(_) => ColumnUse::Indicators(Vec::new()),
+                None if offset == Some(place) && self.columns.exposure.is_some() => ColumnUse::Exposure,
                 None if offset == Some(place) => ColumnUse::Offset,
-                None if exposure == Some(place) => ColumnUse::Exposure,
+                None if dates[place] => ColumnUse::Date,
                 None => ColumnUse::Number,
             });
         }
+        let mut levels = vec![Levels::default(); layout.texts.len()];
         let (mut left_out, mut train_rows) = (0, 0.0);
         // Which texts training rows have, by their numbers.
         let mut in_train: Vec<Vec<bool>> = vec![Vec::new(); layout.texts.len()];
         let (mut sums, mut missing) = (vec![0.0; names.len()], vec![0.0; names.len()]);
         if !layout.texts.is_empty() || layout.allow_missing {
+            // Numbers are only needed for means.
+            let layout = &if layout.allow_missing { layout.clone() } else { only_texts(layout, &table) };
+            let texts = Table::open(first, layout)?.texts();
             let mut add = |split: Split, features: &[f64], label: &str| {
                 let lacks = |(value, r#use): (&f64, &ColumnUse)| {
                     value.is_nan() && !(self.columns.missing == Missing::MeanAndFlag && *r#use == ColumnUse::Number)
@@ -217,28 +226,28 @@ impl TableImport {
                     }
                 }
             };
-            let read = table.rows(|row| {
+            levels = self.each_row(layout, levels, |_, row| {
                 add(splitter.split(row.index), row.features, row.label);
                 Ok(())
-            });
-            read.map_err(|error| self.with_count(error, &table, layout))?;
+            })?;
             if let TestRows::File(path) = &self.test {
-                let mut test = open(path)?.with_levels(table.levels().to_vec());
-                test.check_columns_match(&table)?;
+                let mut test = Table::open(path, layout)?.with_levels(levels);
+                test.check_columns_match(&Table::open(first, layout)?)?;
                 test.rows(|row| {
                     add(Split::Test, row.features, row.label);
                     Ok(())
                 })?;
-                table = table.with_levels(test.levels().to_vec());
+                levels = test.levels().to_vec();
             }
         }
-        let levels: Vec<SortedLevels> = table.levels().iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen)).collect();
+        let mut levels: Vec<SortedLevels> = levels.iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen)).collect();
+        self.put_references_first(&names, &texts, &mut levels)?;
         let columns = names.into_iter().zip(uses).zip(texts).enumerate().map(|(place, ((name, r#use), text))| {
             let texts = || text.map(|index| levels[index].names.clone()).unwrap_or_default();
             let r#use = match r#use {
                 ColumnUse::Number if missing[place] == train_rows && missing[place] > 0.0 => {
                     let what = format!("column {name:?} is missing in all training rows: leave it out with --drop {name}");
-                    return Err(DataError::content(&self.train, Place::File, what));
+                    return Err(DataError::content(first, Place::File, what));
                 }
                 ColumnUse::Number if missing[place] > 0.0 => ColumnUse::NumberOrMean(sums[place] / (train_rows - missing[place])),
                 ColumnUse::Number if self.columns.missing == Missing::MeanAndFlag => {
@@ -246,7 +255,7 @@ impl TableImport {
                 }
                 ColumnUse::Indicators(_) if texts().len() < 2 => {
                     let what = format!("column {name:?} has the same value in all rows: leave it out with --drop {name}");
-                    return Err(DataError::content(&self.train, Place::File, what));
+                    return Err(DataError::content(first, Place::File, what));
                 }
                 ColumnUse::Indicators(_) => ColumnUse::Indicators(texts()),
                 ColumnUse::Group(_) => ColumnUse::Group(texts()),
@@ -255,6 +264,54 @@ impl TableImport {
             Ok(UsedColumn { name, r#use })
         });
         Ok(Survey { recipe: Recipe { columns: columns.collect::<Result<_>>()?, left_out }, levels })
+    }
+
+    /// Calls `each` with every row of all files and its file; indices go on from file to file. Returns the texts, of which some are known.
+    fn each_row(
+        &self,
+        layout: &TableLayout,
+        mut levels: Vec<Levels>,
+        mut each: impl FnMut(&Path, Row<'_>) -> Result<()>,
+    ) -> Result<Vec<Levels>> {
+        let mut before = 0;
+        for (place, path) in self.train.iter().enumerate() {
+            let mut table = Table::open(path, layout)?.with_levels(levels);
+            if place > 0 {
+                table.check_columns_match(&Table::open(&self.train[0], layout)?)?;
+            }
+            let mut rows = 0;
+            let read = table.rows(|row| {
+                rows = row.index + 1;
+                each(path, Row { index: before + row.index, ..row })
+            });
+            read.map_err(|error| self.with_count(error, &table, layout))?;
+            before += rows;
+            levels = table.levels().to_vec();
+        }
+        Ok(levels)
+    }
+
+    /// Makes the wanted values of columns the first ones.
+    fn put_references_first(&self, names: &[String], texts: &[Option<usize>], levels: &mut [SortedLevels]) -> Result<()> {
+        for (column, wanted) in &self.columns.references {
+            let index = names.iter().position(|name| name == column).and_then(|place| texts[place]);
+            let Some(sorted) = index.filter(|&index| index < self.columns.categorical.len()).map(|index| &mut levels[index])
+            else {
+                let what = format!("--reference {column}={wanted}: {column:?} is no column of --categorical");
+                return Err(DataError::Request(what));
+            };
+            let Some(place) = sorted.names.iter().position(|name| name == wanted) else {
+                let known = listed(&sorted.names);
+                return Err(DataError::Request(format!(
+                    "--reference {column}={wanted}: the values of training rows are {known}"
+                )));
+            };
+            sorted.names[..=place].rotate_right(1);
+            for other in sorted.places.iter_mut().filter(|other| **other <= place) {
+                *other = if *other == place { 0 } else { *other + 1 };
+            }
+        }
+        Ok(())
     }
 
     /// Whether a row with this label is left out because it is missing.
@@ -268,16 +325,23 @@ impl TableImport {
         let mut lacking = 0_u64;
         if table.ended_at_missing() {
             let layout = TableLayout { allow_missing: true, ..layout.clone() };
-            let count = |row: crate::data::readers::table::Row<'_>| {
+            let count = |row: Row<'_>| {
                 lacking += u64::from(row.features.iter().any(|value| value.is_nan()));
                 Ok(())
             };
             // Another mistake further on ends the count.
-            drop(Source::open(&path).and_then(|source| Table::open(source, &layout)?.rows(count)));
+            drop(Table::open(&path, &layout).and_then(|mut table| table.rows(count)));
         }
         let count = if lacking > 1 { format!(" ({lacking} rows lack a value)") } else { String::new() };
         DataError::Content { path, place, what: format!("{what}{count}") }
     }
+}
+
+/// The layout with nothing but the label and the texts.
+fn only_texts(layout: &TableLayout, table: &Table) -> TableLayout {
+    let drop = table.other_columns().into_iter().map(|place| Column::Number(place + 1)).collect();
+    let header = if table.names().is_some() { Header::Yes } else { Header::No };
+    TableLayout { header, drop, dates: Vec::new(), marked: Vec::new(), ..layout.clone() }
 }
 
 /// The texts of training rows in order: by number if all are numbers, else by text.

@@ -6,7 +6,7 @@ use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::labels::Labels;
 use crate::data::import::test_rows::RowSplitter;
-use crate::data::readers::table::is_missing;
+use crate::data::readers::cells::is_missing;
 use std::path::Path;
 
 /// Numeric labels, not all of them whole, probably mean a regression if there are more classes than this, and more than one per two rows.
@@ -50,7 +50,7 @@ impl TargetCollector {
         match self.task {
             Task::Classification => self.label(split, label, path, place),
             Task::Regression | Task::Counts => {
-                let target = crate::data::readers::table::parse_number(label);
+                let target = crate::data::readers::cells::parse_number(label);
                 let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
                 self.number(split, target, path, place)
             }

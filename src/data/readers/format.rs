@@ -1,6 +1,7 @@
 //! Detects the format of a file from its first bytes.
 
 use crate::data::error::Result;
+use crate::data::readers::batches::BatchFormat;
 use crate::data::readers::npy;
 use crate::data::readers::npz;
 use crate::data::readers::source::Source;
@@ -19,7 +20,9 @@ pub enum Format {
     Idx,
     /// HDF5, such as datasets and results of this program.
     Hdf5,
-    /// An unsupported format, such as a spreadsheet or a Parquet file; the text names it.
+    /// A table in columns.
+    Batches(BatchFormat),
+    /// An unsupported format, such as a spreadsheet; the text names it.
     Other(&'static str),
 }
 
@@ -48,7 +51,10 @@ pub(crate) fn format_of(head: &[u8]) -> Format {
         }
         [0, 0, 8..=14, ..] => Format::Idx,
         head if head.starts_with(b"\x89HDF\r\n\x1a\n") => Format::Hdf5,
-        head if head.starts_with(b"PAR1") => Format::Other("a Parquet file"),
+        head if head.starts_with(b"PAR1") => Format::Batches(BatchFormat::Parquet),
+        head if head.starts_with(b"ARROW1") => Format::Batches(BatchFormat::ArrowFile),
+        head if head.starts_with(&[0xff; 4]) => Format::Batches(BatchFormat::ArrowStream),
+        head if head.starts_with(b"FEA1") => Format::Other("a Feather file of the first version"),
         _ => Format::Table,
     }
 }
@@ -67,7 +73,10 @@ mod tests {
             (b"\x93NUMPY\x01\0".as_slice(), Format::Npy),
             (b"PK\x03\x04xxxx", Format::Npz),
             (&office, Format::Other("a spreadsheet")),
-            (b"PAR1", Format::Other("a Parquet file")),
+            (b"PAR1", Format::Batches(BatchFormat::Parquet)),
+            (b"ARROW1", Format::Batches(BatchFormat::ArrowFile)),
+            (&[0xff; 4], Format::Batches(BatchFormat::ArrowStream)),
+            (b"FEA1", Format::Other("a Feather file of the first version")),
             (&[0, 0, 8, 3], Format::Idx),
             (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
             (b"1,2", Format::Table),

@@ -1,5 +1,9 @@
-//! Readers of input files: text tables, LIBSVM, NumPy arrays and IDX images, plain or gzip.
+//! Readers of input files: tables in text or columns, LIBSVM, NumPy arrays and IDX images, plain or gzip.
 
+pub mod arrow;
+pub mod batches;
+pub mod cells;
+pub mod columns;
 pub mod decimal;
 pub mod fields;
 pub mod format;

@@ -1,99 +1,34 @@
-//! Reads text tables (CSV, TSV, or separated by blanks) of numeric features with a label or target column.
+//! Reads tables of features with a label or target column: text (CSV, TSV, or separated by blanks), Parquet and Arrow.
 
 use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::batches::Batches;
+use crate::data::readers::cells::{Cells, is_missing, mistake, parse_leading_number, text};
+use crate::data::readers::columns::{Column, Columns, Header, Role, TableLayout};
 use crate::data::readers::decimal::parse_short;
 use crate::data::readers::fields::{Delimiter, Fields, Records};
+use crate::data::readers::format::{Format, detect};
 use crate::data::readers::levels::Levels;
 use crate::data::readers::source::Source;
 use memchr::memchr;
-use std::path::PathBuf;
-
-/// A column of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Column {
-    /// The last one.
-    #[default]
-    Last,
-    /// This one, counting from 1.
-    Number(usize),
-    /// The column with this name in the header.
-    Name(String),
-    /// No column: rows to predict have no label.
-    None,
-}
-
-/// Whether the first line names the columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Header {
-    /// Yes if none of its features is a number.
-    #[default]
-    Detect,
-    /// Yes.
-    Yes,
-    /// No: it is a row of data.
-    No,
-}
-
-/// The layout of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableLayout {
-    /// The delimiter of fields; `None` to detect it from the first line.
-    pub delimiter: Option<Delimiter>,
-    /// Whether the first line names the columns.
-    pub header: Header,
-    /// The column of the label or target.
-    pub label: Column,
-    /// Columns that are left out.
-    pub drop: Vec<Column>,
-    /// Features whose values are texts. A row has the number of the text, see [`Table::levels`].
-    pub texts: Vec<Column>,
-    /// Whether features may be missing. A row has NaN there.
-    pub allow_missing: bool,
-    /// Whether messages propose options of `mpibayes import`.
-    pub is_import: bool,
-}
+use std::path::Path;
 
 /// A row of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// The index of the row, from 0.
     pub index: u64,
-    /// Its first line, from 1.
-    pub line: u64,
+    /// Where it is in the file.
+    pub place: Place,
     /// The features: finite numbers, numbers of texts, or NaN if they are missing.
     pub features: &'a [f64],
     /// The label or target as text.
     pub label: &'a str,
 }
 
-/// The role of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Feature,
-    /// A feature whose values are texts, those of the levels with this index.
-    Text(usize),
-    Label,
-    Dropped,
-}
-
-impl Role {
-    fn is_feature(self) -> bool {
-        matches!(self, Self::Feature | Self::Text(_))
-    }
-}
-
-/// The maximum number of names in a message.
-const MAX_NAMES: usize = 20;
-/// Fields that mean a missing value.
-const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
-
 /// A table whose columns are known.
 pub struct Table<'a> {
-    records: Records<'a>,
-    delimiter: Delimiter,
-    roles: Vec<Role>,
-    /// Names of all columns, if the file has a header.
-    names: Option<Vec<String>>,
+    input: Input<'a>,
+    columns: Columns,
     levels: Vec<Levels>,
     allow_missing: bool,
     is_import: bool,
@@ -101,51 +36,49 @@ pub struct Table<'a> {
     ended_at_missing: bool,
 }
 
-/// Where the values of a record go.
-struct Cells<'a> {
-    features: std::slice::IterMut<'a, f64>,
-    label: &'a mut Vec<u8>,
-    levels: &'a mut [Levels],
-    allow_missing: bool,
+/// Where the rows are.
+enum Input<'a> {
+    Text(Records<'a>, Delimiter),
+    Batches(Batches),
 }
 
-impl Cells<'_> {
-    /// Stores a number.
-    fn number(&mut self, value: f64) -> Option<()> {
-        *self.features.next()? = value;
-        Some(())
-    }
-
-    /// Stores a field; `None` if it cannot be.
-    fn field(&mut self, content: &[u8], role: Role) -> Option<()> {
-        match role {
-            Role::Feature | Role::Text(_) if self.allow_missing && is_missing(content) => self.number(f64::NAN),
-            Role::Feature => self.number(parse_number(text(content).ok()?).ok()?),
-            Role::Text(_) if is_missing(content) => None,
-            Role::Text(levels) => {
-                let code = self.levels.get_mut(levels)?.code(content).ok()?;
-                self.number(f64::from(code))
-            }
-            Role::Label => {
-                self.label.extend_from_slice(content);
-                Some(())
-            }
-            Role::Dropped => Some(()),
+impl Input<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Text(records, _) => records.path(),
+            Self::Batches(batches) => batches.path(),
         }
     }
 }
 
-/// Whether a field stands for a value that is missing.
-pub(crate) fn is_missing(field: &[u8]) -> bool {
-    MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
+impl Table<'static> {
+    /// Opens a file, whose format is detected.
+    ///
+    /// # Errors
+    /// If it cannot be read, has no rows, or does not have the columns that the layout names.
+    pub fn open(path: &Path, layout: &TableLayout) -> Result<Self> {
+        match detect(path) {
+            Ok(Format::Batches(format)) => {
+                let (batches, columns) = Batches::open(path, format, layout)?;
+                Ok(Self::new(Input::Batches(batches), columns, layout))
+            }
+            _ => Self::of_text(Source::open(path)?, layout),
+        }
+    }
 }
 
 impl<'a> Table<'a> {
-    /// Determines the columns from the first line.
+    fn new(input: Input<'a>, columns: Columns, layout: &TableLayout) -> Self {
+        let TableLayout { allow_missing, is_import, .. } = *layout;
+        let levels = vec![Levels::default(); layout.texts.len()];
+        Self { input, columns, levels, allow_missing, is_import, ended_at_missing: false }
+    }
+
+    /// Opens a text, whose first line tells the columns.
     ///
     /// # Errors
     /// If the input has no rows, is not text, or does not have the columns that the layout names.
-    pub fn open(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
+    pub fn of_text(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
         let path = source.path.clone();
         let mut records = Records::new(source)?;
         let line = records.peek()?;
@@ -164,158 +97,61 @@ impl<'a> Table<'a> {
         }
         let mut fields = Fields::default();
         fields.split(records.record(), delimiter);
-        let width = fields.len();
-        if width < 2 && layout.label != Column::None {
+        let names: Vec<String> = fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect();
+        if names.len() < 2 && layout.label != Column::None {
             let between = delimiter.name();
             let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
             return Err(records.record_error(what));
         }
-        let column = |column: &Column| match *column {
-            Column::None => Err(DataError::Request("no column cannot be left out".into())),
-            Column::Last => Ok(width - 1),
-            Column::Number(number) if (1..=width).contains(&number) => Ok(number - 1),
-            Column::Number(number) => {
-                Err(records.record_error(format!("there is no column {number}: the file has columns 1 to {width}")))
-            }
-            Column::Name(_) if layout.header == Header::No => {
-                let what = "a column can be named only if the file has a header: give its number";
-                Err(DataError::Request(what.into()))
-            }
-            Column::Name(ref name) => fields.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
-                let names: Vec<_> = fields.iter().take(MAX_NAMES).map(String::from_utf8_lossy).collect();
-                let more = if width > MAX_NAMES { ", ..." } else { "" };
-                let names = names.join(", ");
-                records.record_error(format!("no column is called {name:?} here; there are {names}{more}; or give its number"))
-            }),
-        };
-        let label = if layout.label == Column::None { None } else { Some(column(&layout.label)?) };
-        let mut roles = vec![Role::Feature; width];
-        for dropped in &layout.drop {
-            roles[column(dropped)?] = Role::Dropped;
-        }
-        for (index, text) in layout.texts.iter().enumerate() {
-            let place = column(text)?;
-            if roles[place] != Role::Feature || label == Some(place) {
-                let is_label = if label == Some(place) { "the label: choose another one with --label" } else { "named twice" };
-                let name = fields.iter().nth(place).map(String::from_utf8_lossy).unwrap_or_default();
-                return Err(DataError::Request(format!("column {} ({name}) is {is_label}", place + 1)));
-            }
-            roles[place] = Role::Text(index);
-        }
-        if let Some(label) = label {
-            if roles[label] == Role::Dropped {
-                let what = format!("column {} is to be both the label and left out: choose", label + 1);
-                return Err(DataError::Request(what));
-            }
-            roles[label] = Role::Label;
-        }
-        let numbers = roles.iter().filter(|&&role| role == Role::Feature).count();
-        if numbers + layout.texts.len() == 0 {
-            return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
-        }
-        let uses_names =
-            layout.drop.iter().chain(&layout.texts).chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
-        let has_header = match layout.header {
-            Header::Yes => true,
-            Header::No => false,
-            Header::Detect if uses_names => true,
-            Header::Detect => {
-                let is_number = |field: &[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
-                let found = fields.iter().zip(&roles).filter(|&(field, &role)| role == Role::Feature && is_number(field)).count();
-                let of_features =
-                    || fields.iter().zip(&roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
-                if let Some(field) = of_features().find(|field| is_missing(field)) {
-                    let field = String::from_utf8_lossy(field);
-                    let what = format!(
-                        "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with \
-                         --header that it is a name"
-                    );
-                    return Err(records.record_error(what));
-                }
-                // pandas writes 0, 1, 2, ... for columns without names.
-                let is_numbered = of_features().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
-                if numbers > 2 && is_numbered {
-                    let what = "the first line counts the columns: say with --header yes that these are names, or with --header no \
-                                that it is a row of data";
-                    return Err(records.record_error(what));
-                }
-                if found > 0 && found < numbers {
-                    let what = format!(
-                        "{found} of {numbers} features are numbers: neither a header nor a row of data; say which it is \
-                         with --header, or leave columns out with --drop"
-                    );
-                    return Err(records.record_error(what));
-                }
-                found == 0
-            }
-        };
-        let mut names = None;
-        if has_header {
-            let name = |(field, column)| {
-                let name = text(field).map(str::to_owned);
-                name.map_err(|what| records.record_error(format!("the name of column {column} {what}")))
+        let mut columns = layout.columns(&names, |what| records.record_error(what))?;
+        if has_header(layout, &fields, &columns.roles, &records)? {
+            let check = |(field, column)| match text(field) {
+                Ok(_) => Ok(()),
+                Err(what) => Err(records.record_error(format!("the name of column {column} {what}"))),
             };
-            let all = fields.iter().zip(1..).map(name).collect::<Result<Vec<String>>>()?;
-            let used = |&(place, _): &(usize, &String)| roles[place] != Role::Dropped;
-            for (place, name) in all.iter().enumerate().filter(used) {
-                if all.iter().enumerate().filter(used).any(|(other, same)| other < place && same == name) {
-                    return Err(records.record_error(format!(
-                        "two columns are called {name:?}: rename one, or leave it out with --drop NUMBER"
-                    )));
-                }
-            }
-            names = Some(all);
+            fields.iter().zip(1..).try_for_each(check)?;
+            columns = columns.named(names, |what| records.record_error(what))?;
             if !records.advance(delimiter)? {
                 return Err(empty());
             }
         }
-        let levels = vec![Levels::default(); layout.texts.len()];
-        let TableLayout { allow_missing, is_import, .. } = *layout;
-        Ok(Self { records, delimiter, roles, names, levels, allow_missing, is_import, ended_at_missing: false })
+        Ok(Self::new(Input::Text(records, delimiter), columns, layout))
     }
 
     /// The names of all columns, if the table has a header.
     pub fn names(&self) -> Option<&[String]> {
-        self.names.as_deref()
+        self.columns.names.as_deref()
     }
 
     /// The number of features.
     pub fn features(&self) -> usize {
-        self.roles.iter().filter(|role| role.is_feature()).count()
+        self.columns.features()
     }
 
     /// For each feature, which of the columns of texts it is, if it is one.
     pub fn texts(&self) -> Vec<Option<usize>> {
         let text = |role: &Role| match role {
-            Role::Feature => Some(None),
+            Role::Feature | Role::Date => Some(None),
             Role::Text(index) => Some(Some(*index)),
             Role::Label | Role::Dropped => None,
         };
-        self.roles.iter().filter_map(text).collect()
+        self.columns.roles.iter().filter_map(text).collect()
     }
 
-    /// The place of a column among the features, if it is one.
-    ///
-    /// # Errors
-    /// If there is no such column.
-    pub(crate) fn feature_place(&self, column: &Column) -> Result<Option<usize>> {
-        let width = self.roles.len();
-        let place = match column {
-            Column::Last => Some(width - 1),
-            Column::Number(number) => number.checked_sub(1).filter(|&place| place < width),
-            Column::Name(name) => self.names.as_ref().and_then(|names| names.iter().position(|other| other == name)),
-            Column::None => None,
-        };
-        let place = place.ok_or_else(|| {
-            let what = match (column, &self.names) {
-                (Column::Name(name), Some(names)) => format!("no column is called {name:?}; there are {}", names.join(", ")),
-                (Column::Name(_), None) => "a column can be named only if the file has a header: give its number".into(),
-                _ => format!("there is no such column: the file has columns 1 to {width}"),
-            };
-            self.records.record_error(what)
-        })?;
-        let is_feature = self.roles[place].is_feature();
-        Ok(is_feature.then(|| self.roles[..place].iter().filter(|role| role.is_feature()).count()))
+    /// The columns that are neither the label nor texts.
+    pub(crate) fn other_columns(&self) -> Vec<usize> {
+        let is_other = |&column: &usize| !matches!(self.columns.roles[column], Role::Label | Role::Text(_));
+        (0..self.columns.roles.len()).filter(is_other).collect()
+    }
+
+    /// Whether each feature is a date.
+    pub fn dates(&self) -> Vec<bool> {
+        self.columns.roles.iter().filter(|role| role.is_feature()).map(|&role| role == Role::Date).collect()
+    }
+
+    /// The places of the marked columns among the features.
+    pub fn marked(&self) -> Vec<usize> {
+        self.columns.marked.iter().map(|&column| self.columns.feature_place(column)).collect()
     }
 
     /// The texts of each column of texts, as far as they have been read.
@@ -336,39 +172,46 @@ impl<'a> Table<'a> {
 
     /// The names of the features: the header's, or `x1`, `x2`, ... by column.
     pub fn feature_names(&self) -> Vec<String> {
-        let name = |column: usize| match &self.names {
+        let name = |column: usize| match self.names() {
             Some(names) => names[column].clone(),
             None => format!("x{}", column + 1),
         };
-        (0..self.roles.len()).filter(|&column| self.roles[column].is_feature()).map(name).collect()
+        let roles = self.columns.roles.iter().enumerate();
+        roles.filter(|(_, role)| role.is_feature()).map(|(column, _)| name(column)).collect()
     }
 
     /// The path of the file.
-    pub fn path(&self) -> PathBuf {
-        self.records.path().to_path_buf()
+    pub fn path(&self) -> &Path {
+        self.input.path()
     }
 
-    /// Checks that a test table has the same columns as the training table.
+    /// Checks that another table, of test rows or of further rows, has the same columns as the training table.
     pub(crate) fn check_columns_match(&self, train: &Self) -> Result<()> {
-        let (width, training, theirs) = (self.roles.len(), train.roles.len(), train.records.path().display());
+        let (Columns { roles, names, .. }, theirs) = (&self.columns, &train.columns);
+        let (width, training, path) = (roles.len(), theirs.roles.len(), train.path().display());
         let what = if width != training {
-            format!("{width} columns, but {theirs} has {training}")
-        } else if self.roles != train.roles || (self.names.is_some() && train.names.is_some() && self.names != train.names) {
-            format!("the columns have other names than, or another order than, those of {theirs}")
+            format!("{width} columns, but {path} has {training}")
+        } else if *roles != theirs.roles || (names.is_some() && theirs.names.is_some() && *names != theirs.names) {
+            format!("the columns have other names than, or another order than, those of {path}")
         } else {
             return Ok(());
         };
         let what = format!("{what}: the two files do not belong together");
-        Err(DataError::content(self.records.path(), Place::Line(1), what))
+        Err(DataError::content(self.path(), Place::Line(1), what))
     }
 
     /// Counts the rows.
-    pub(crate) fn count(mut self) -> Result<usize> {
-        let mut rows = 1;
-        while self.records.advance(self.delimiter)? {
-            rows += 1;
+    pub(crate) fn count(self) -> Result<usize> {
+        match self.input {
+            Input::Batches(batches) => batches.count(),
+            Input::Text(mut records, delimiter) => {
+                let mut rows = 1;
+                while records.advance(delimiter)? {
+                    rows += 1;
+                }
+                Ok(rows)
+            }
         }
-        Ok(rows)
     }
 
     /// Calls `each` with every remaining row.
@@ -379,81 +222,117 @@ impl<'a> Table<'a> {
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut features = vec![0.0; self.features()];
         let mut label = Vec::new();
-        let mut fields = Fields::default();
-        for index in 0.. {
-            let record = self.records.record();
-            label.clear();
-            let (allow_missing, levels) = (self.allow_missing, &mut self.levels[..]);
-            let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
-            let read = match self.delimiter {
-                Delimiter::Character(delimiter) => read_delimited(record, delimiter, &self.roles, cells),
-                Delimiter::Blanks => read_blank_separated(record, &self.roles, cells),
-            };
-            if read.is_none() {
+        let (columns, levels, allow_missing, is_import) = (&self.columns, &mut self.levels, self.allow_missing, self.is_import);
+        let described = |place: usize, field: &[u8], levels: &[Levels]| {
+            let (column, option) = columns.described(place);
+            format!("{column}: {}", mistake(field, columns.roles[place], levels, &option, is_import))
+        };
+        match &mut self.input {
+            Input::Batches(batches) => batches.rows(&columns.roles, |row, place| {
                 label.clear();
-                fields.split(record, self.delimiter);
-                self.read_any(&fields, &mut features, &mut label).map_err(|what| self.records.record_error(what))?;
+                let mut cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                if let Err((column, field)) = row.store(&mut cells) {
+                    self.ended_at_missing = is_missing(&field);
+                    return Err(DataError::content(row.path, place, described(column, &field, levels)));
+                }
+                let label = text(&label).map_err(|what| DataError::content(row.path, place, format!("the label {what}")))?;
+                each(Row { index: row.index, place, features: &features, label })
+            }),
+            Input::Text(records, delimiter) => {
+                let mut fields = Fields::default();
+                for index in 0.. {
+                    let record = records.record();
+                    label.clear();
+                    let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                    let read = match *delimiter {
+                        Delimiter::Character(delimiter) => read_delimited(record, delimiter, &columns.roles, cells),
+                        Delimiter::Blanks => read_blank_separated(record, &columns.roles, cells),
+                    };
+                    if read.is_none() {
+                        label.clear();
+                        fields.split(record, *delimiter);
+                        let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                        if let Err(wrong) = read_any(&fields, &columns.roles, cells) {
+                            let what = match wrong {
+                                Wrong::Record(what) => what,
+                                Wrong::Field(place, field) => {
+                                    self.ended_at_missing = is_missing(field);
+                                    described(place, field, levels)
+                                }
+                            };
+                            return Err(records.record_error(what));
+                        }
+                    }
+                    let label = text(&label).map_err(|what| records.record_error(format!("the label {what}")))?;
+                    each(Row { index, place: Place::Line(records.line()), features: &features, label })?;
+                    if !records.advance(*delimiter)? {
+                        break;
+                    }
+                }
+                Ok(())
             }
-            let label = text(&label).map_err(|what| self.records.record_error(format!("the label {what}")))?;
-            each(Row { index, line: self.records.line(), features: &features, label })?;
-            if !self.records.advance(self.delimiter)? {
-                break;
-            }
         }
-        Ok(())
-    }
-
-    /// Reads a record with any quotes. The error says what is wrong with it.
-    fn read_any(&mut self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
-        if fields.has_text_after_quote() {
-            return Err("text stands behind a closing quote: a quote is missing here or in a line before".into());
-        }
-        if fields.len() != self.roles.len() {
-            let (count, width) = (fields.len(), self.roles.len());
-            return Err(format!("{count} fields, but the first line has {width}: make all lines alike"));
-        }
-        let (allow_missing, levels) = (self.allow_missing, &mut self.levels[..]);
-        let mut cells = Cells { features: features.iter_mut(), label, levels, allow_missing };
-        for ((field, &role), place) in fields.iter().zip(&self.roles).zip(0..) {
-            if cells.field(field, role).is_none() {
-                self.ended_at_missing = is_missing(field);
-                return Err(self.mistake(place, role, field));
-            }
-        }
-        Ok(())
-    }
-
-    /// What is wrong with a field.
-    fn mistake(&self, place: usize, role: Role, field: &[u8]) -> String {
-        let name = self.names.as_ref().map(|names| names[place].clone());
-        let column = match &name {
-            Some(name) => format!("column {} ({name})", place + 1),
-            None => format!("column {}", place + 1),
-        };
-        // Names with blanks or commas would need quotes.
-        let is_plain = |name: &String| name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) && !name.is_empty();
-        let option = name.filter(is_plain).unwrap_or_else(|| (place + 1).to_string());
-        let what = match (text(field), role) {
-            (Err(what), _) => what,
-            (Ok(field), _) if self.is_import && is_missing(field.as_bytes()) => format!(
-                "{field:?} looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag"
-            ),
-            (Ok(field), Role::Text(_)) if is_missing(field.as_bytes()) => format!("{field:?} looks missing"),
-            (Ok(_), Role::Text(levels)) => self.levels[levels].clone().code(field).err().unwrap_or_default(),
-            (Ok(field), _) => match parse_number(field).err().unwrap_or_default() {
-                what if self.is_import && what.contains("code texts as numbers") => format!(
-                    "{:?} is not a number: make indicators of this column with --categorical {option}, or leave it out with --drop \
-                     {option}",
-                    shortened(field)
-                ),
-                what => what,
-            },
-        };
-        format!("{column}: {what}")
     }
 }
 
-/// Reads a record without quotes within quoted fields; `None` if it has such quotes, or has an error. Then [`Table::read_any`] reads it.
+/// What cannot be read: a whole record, or the field of a column.
+enum Wrong<'a> {
+    Record(String),
+    Field(usize, &'a [u8]),
+}
+
+/// Whether the first line of a text names the columns.
+fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &Records) -> Result<bool> {
+    match layout.header {
+        Header::Yes => return Ok(true),
+        Header::No => return Ok(false),
+        Header::Detect if layout.uses_names() => return Ok(true),
+        Header::Detect => {}
+    }
+    let numbers = || fields.iter().zip(roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
+    let is_number = |field: &&[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
+    let (found, count) = (numbers().filter(is_number).count(), numbers().count());
+    if let Some(field) = numbers().find(|field| is_missing(field)) {
+        let field = String::from_utf8_lossy(field);
+        let what = format!(
+            "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with --header that it \
+             is a name"
+        );
+        return Err(records.record_error(what));
+    }
+    // pandas writes 0, 1, 2, ... for columns without names.
+    let is_numbered = numbers().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
+    if count > 2 && is_numbered {
+        let what = "the first line counts the columns: say with --header yes that these are names, or with --header no that it is a row \
+                    of data";
+        return Err(records.record_error(what));
+    }
+    if found > 0 && found < count {
+        let what = format!(
+            "{found} of {count} features are numbers: neither a header nor a row of data; say which it is with --header, or leave columns \
+             out with --drop"
+        );
+        return Err(records.record_error(what));
+    }
+    Ok(found == 0)
+}
+
+/// Reads a record with any quotes.
+fn read_any<'f>(fields: &'f Fields, roles: &[Role], mut cells: Cells<'_>) -> std::result::Result<(), Wrong<'f>> {
+    if fields.has_text_after_quote() {
+        return Err(Wrong::Record("text stands behind a closing quote: a quote is missing here or in a line before".into()));
+    }
+    if fields.len() != roles.len() {
+        let (count, width) = (fields.len(), roles.len());
+        return Err(Wrong::Record(format!("{count} fields, but the first line has {width}: make all lines alike")));
+    }
+    for ((field, &role), place) in fields.iter().zip(roles).zip(0..) {
+        cells.field(field, role).ok_or(Wrong::Field(place, field))?;
+    }
+    Ok(())
+}
+
+/// Reads a record without quotes within quoted fields; `None` if it has such quotes, or has an error. Then [`read_any`] reads it.
 fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells<'_>) -> Option<()> {
     let mut at = 0;
     for &role in roles {
@@ -519,39 +398,6 @@ fn read_blank_separated(record: &[u8], roles: &[Role], mut cells: Cells<'_>) -> 
     rest.is_empty().then_some(())
 }
 
-/// Parses the finite number at the start of these bytes; returns it and its length. The result has the same bits as that of `str::parse`,
-/// which would have to know the length before.
-fn parse_leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
-    fast_float2::parse_partial::<f64, _>(bytes).ok().filter(|(value, _)| value.is_finite())
-}
-
-/// Parses a field as a finite number. The error says what is wrong with it.
-pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
-    match field.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),
-        Err(_) if field.is_empty() => Err("is missing: remove the row or fill in a value".to_owned()),
-        Err(_) if field.replacen(',', ".", 1).parse::<f64>().is_ok() => {
-            Err(format!("{field:?} is not a number: write decimals with a point"))
-        }
-        Err(_) => Err(format!("{:?} is not a number: code texts as numbers, or remove the column", shortened(field))),
-    }
-}
-
-/// Shortens a field for a message.
-fn shortened(field: &str) -> String {
-    const MAX_SHOWN: usize = 40;
-    match field.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}...", &field[..end]),
-        None => field.to_owned(),
-    }
-}
-
-/// A field as text.
-fn text(field: &[u8]) -> std::result::Result<&str, String> {
-    std::str::from_utf8(field).map_err(|_| "is not text (UTF-8)".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -559,7 +405,7 @@ mod tests {
     use crate::random::{Purpose, Seed, Who};
     use rand::RngExt;
 
-    /// Reads `field` before another one without [`Table::read_any`].
+    /// Reads `field` before another one without [`read_any`].
     fn read(field: &str, delimiter: Delimiter, between: &str) -> Option<u64> {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
@@ -616,20 +462,20 @@ mod tests {
         assert!(numbers > 80_000, "{numbers}");
     }
 
-    /// [`Table::read_any`] accepts and rejects the same fields as the faster readers.
+    /// [`read_any`] accepts and rejects the same fields as the faster readers.
     #[test]
     fn quoted_fields_read_as_others() {
         let read = |text: &str| {
             let mut rows = Vec::new();
-            let mut table = Table::open(Source::of_bytes("x".as_ref(), text.as_bytes())?, &TableLayout::default())?;
+            let mut table = Table::of_text(Source::of_bytes("x".as_ref(), text.as_bytes())?, &TableLayout::default())?;
             table.rows(|row| {
-                rows.push((row.index, row.line, row.features.to_vec(), row.label.to_owned()));
+                rows.push((row.index, row.place, row.features.to_vec(), row.label.to_owned()));
                 Ok(())
             })?;
             Ok::<_, DataError>(rows)
         };
         let plain = read("1,2.5,a\n-3,4,b\n").unwrap();
-        assert_eq!(plain, [(0, 1, vec![1.0, 2.5], "a".into()), (1, 2, vec![-3.0, 4.0], "b".into())]);
+        assert_eq!(plain, [(0, Place::Line(1), vec![1.0, 2.5], "a".into()), (1, Place::Line(2), vec![-3.0, 4.0], "b".into())]);
         for same in [
             "\"1\",\"2.5\",\"a\"\n\"-3\",4,\"b\"\n",
             "1, 2.5 ,a\r\n -3\t,4,b\r\n",

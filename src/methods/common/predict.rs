@@ -2,9 +2,11 @@
 
 use crate::cluster::BoxError;
 use crate::data::Shard;
-use crate::models::{Model, Output, Scratch};
+use crate::models::layout::flat_mut;
+use crate::models::{Batch, Model, Output, Scratch};
 use crate::number::Real;
-use ndarray::{Array2, ArrayView2};
+use crate::random::{Purpose, Seed, Who};
+use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
 /// Predictions for some rows.
@@ -19,6 +21,28 @@ pub struct Predicted {
     pub density: Vec<f64>,
     /// The targets: class indices, or values as in `mean`.
     pub targets: Vec<f64>,
+}
+
+/// A target of each row of a shard for each particle or draw (rows × N), in the units of the model, drawn from the model; none if it cannot
+/// draw. The rows have the numbers from `first` on, which address the random numbers.
+pub fn draw_targets<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    (seed, first): (Seed, u64),
+    scratch: &mut Scratch<F>,
+) -> Option<Array2<f64>> {
+    let mut drawn = Array2::zeros((shard.rows(), theta.nrows()));
+    let mut can_draw = true;
+    shard.blocks(scratch, |rows, batch, scratch| {
+        for (place, row) in rows.enumerate() {
+            let one = Batch { x: batch.x.slice_move(s![place..=place, ..]), y: batch.y.slice_move(s![place..=place]) };
+            let mut stream = seed.stream(Who::Run, first + row as u64, Purpose::Predictive);
+            let own = flat_mut(drawn.row_mut(row));
+            can_draw = can_draw && model.draw_targets(theta, one, &mut stream, own, scratch);
+        }
+    });
+    can_draw.then_some(drawn)
 }
 
 /// Predicts all rows of a shard from particles or draws (N × d), block by block.

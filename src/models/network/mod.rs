@@ -5,7 +5,7 @@
 //! Liu & Wang 2016 (section 5) and Kassab & Simeone (arXiv 2009.06419) use one hidden layer.
 
 mod dense;
-mod losses;
+pub(in crate::models) mod losses;
 mod model;
 mod settings;
 #[cfg(test)]

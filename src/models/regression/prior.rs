@@ -84,6 +84,11 @@ impl WeightPrior {
         Ok(Self { form, intercept_scale: intercept_scale.map(|scale| positive("intercept_scale", scale)).transpose()? })
     }
 
+    /// The scale of each intercept's prior, of which there may be many.
+    fn intercept_scales(&self) -> impl Iterator<Item = f64> {
+        self.intercept_scale.into_iter().cycle()
+    }
+
     /// Whether the logarithm of the weights' precision is a parameter.
     pub fn has_log_precision(&self) -> bool {
         matches!(self.form, Form::SampledPrecision { .. })
@@ -118,7 +123,7 @@ impl WeightPrior {
                     .for_each(|((weight, normal), scale)| *weight = F::of(scale * normal));
             }
         }
-        for ((intercept, normal), scale) in intercept.iter_mut().zip(last).zip(self.intercept_scale) {
+        for ((intercept, normal), scale) in intercept.iter_mut().zip(last).zip(self.intercept_scales()) {
             *intercept = F::of(scale.min(1.0) * normal);
         }
         further.iter_mut().take(1).for_each(|further| *further = F::of(log_precision));
@@ -142,14 +147,14 @@ impl WeightPrior {
             (Form::SampledPrecision { .. }, []) => f64::NAN,
         };
         let of_intercept = |(intercept, scale): (&F, f64)| -0.5 * (intercept.f64() / scale).powi(2);
-        of_weights + intercept.iter().zip(self.intercept_scale).map(of_intercept).sum::<f64>()
+        of_weights + intercept.iter().zip(self.intercept_scales()).map(of_intercept).sum::<f64>()
     }
 
     /// Overwrites the gradient of the log-density. `score` has the weights, the intercept, and the log-precision if it is sampled.
     pub fn score<F: Real>(&self, weights: &[F], intercept: &[F], further: &[F], score: &mut [F]) {
         let (by_weight, rest) = score.split_at_mut(weights.len());
         let (by_intercept, by_further) = rest.split_at_mut(intercept.len());
-        for ((score, intercept), scale) in by_intercept.iter_mut().zip(intercept).zip(self.intercept_scale) {
+        for ((score, intercept), scale) in by_intercept.iter_mut().zip(intercept).zip(self.intercept_scales()) {
             *score = F::of(-intercept.f64() / (scale * scale));
         }
         match &self.form {

@@ -21,6 +21,24 @@ pub enum PriorUnits {
     Original,
 }
 
+impl PriorUnits {
+    /// The unit of each weight's prior in the units of the model, unless they are the same.
+    pub(in crate::models) fn of_weights(self, prior: Prior, data: &DataSchema) -> Result<Option<Vec<f64>>, KeyError> {
+        match (self, prior, &data.scales) {
+            (Self::Standardized, ..) => Ok(None),
+            (Self::Original, Prior::SampledPrecision { .. }, _) => Err(KeyError::invalid(
+                "prior_units",
+                "= \"original\" does not suit a prior of all weights in common: choose a normal or student_t prior, or standardized units",
+            )),
+            (Self::Original, _, None) => Err(KeyError::invalid(
+                "prior_units",
+                "= \"original\" does not suit sparse rows and principal components: state the prior in standardized units",
+            )),
+            (Self::Original, _, Some(scales)) => Ok(Some(scales.iter().map(|scale| data.target_scale / scale).collect())),
+        }
+    }
+}
+
 /// Defines the settings of a regression, which has a function `build`: its own keys with their defaults, and those that all of them have.
 macro_rules! regression_settings {
     ($(#[$doc:meta])* $name:ident = $model:literal, prior: $prior:expr, $($own:tt)*) => {
@@ -127,7 +145,7 @@ impl Shared<'_> {
         }
         let offset = data.offset.then_some(features);
         let effects = self.effects(data)?;
-        let prior = WeightPrior::new(self.prior, self.intercept, self.units(data)?)?;
+        let prior = WeightPrior::new(self.prior, self.intercept, self.prior_units.of_weights(self.prior, data)?)?;
         let own = family.parts().iter().map(Part::size).sum::<usize>();
         let further = [usize::from(prior.has_log_precision()), own, effects.as_ref().map_or(0, GroupEffects::dim)];
         let [log_precision, psi, of_groups] = further;
@@ -136,22 +154,6 @@ impl Shared<'_> {
         let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
         let names = data.names.iter().take(features).cloned().collect();
         Ok(Regression { predictor, prior, offset, effects, family, names, places })
-    }
-
-    /// The unit of each weight's prior in the units of the model, unless they are the same.
-    fn units(&self, data: &DataSchema) -> Result<Option<Vec<f64>>, KeyError> {
-        match (self.prior_units, self.prior, &data.scales) {
-            (PriorUnits::Standardized, ..) => Ok(None),
-            (PriorUnits::Original, Prior::SampledPrecision { .. }, _) => Err(KeyError::invalid(
-                "prior_units",
-                "= \"original\" does not suit a prior of all weights in common: choose a normal or student_t prior, or standardized units",
-            )),
-            (PriorUnits::Original, _, None) => Err(KeyError::invalid(
-                "prior_units",
-                "= \"original\" does not suit sparse rows and principal components: state the prior in standardized units",
-            )),
-            (PriorUnits::Original, _, Some(scales)) => Ok(Some(scales.iter().map(|scale| data.target_scale / scale).collect())),
-        }
     }
 
     fn effects(&self, data: &DataSchema) -> Result<Option<GroupEffects>, KeyError> {

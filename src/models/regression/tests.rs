@@ -4,6 +4,7 @@
 
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
+use crate::models::multinomial::MultinomialSettings;
 use crate::models::negative_binomial::NegativeBinomialSettings;
 use crate::models::ordinal::OrdinalSettings;
 use crate::models::poisson::PoissonSettings;
@@ -73,6 +74,12 @@ fn regressions(features: usize) -> Vec<(&'static str, DataSchema, Arc<dyn Model<
         all.push(("poisson", count.clone(), built(&poisson, &count)));
         all.push(("negative_binomial", count.clone(), built(&overdispersed, &count)));
         all.push(("ordinal", four.clone(), built(&ordinal, &four)));
+        if !extra {
+            let plain = MultinomialSettings::default();
+            let shrunk = MultinomialSettings { prior: sampled_precision, intercept: false, ..plain.clone() };
+            all.push(("multinomial", four.clone(), built(&plain, &four)));
+            all.push(("multinomial, shrunk", four.clone(), built(&shrunk, &four)));
+        }
     }
     all
 }

@@ -212,7 +212,7 @@ fn sparse_rows_are_those_of_a_dense_import() {
             let output = folder.path().join("dense.h5");
             let layout = TableLayout { header: Header::No, ..TableLayout::default() };
             import_table(
-                &TableImport { train: train.clone(), test, task, layout, columns: ColumnOptions::default(), scaling },
+                &TableImport { train: vec![train.clone()], test, task, layout, columns: ColumnOptions::default(), scaling },
                 &output,
             )
             .unwrap();

@@ -1,0 +1,148 @@
+//! Columns of a table that are probably not what they are taken for: numbers of rows, codes of levels, counts, and many numeric classes.
+
+use crate::data::dataset::layout::Task;
+use crate::data::import::recipe::{ColumnUse, Recipe};
+
+/// Fewer rows say nothing about a column.
+const MIN_ROWS: u64 = 30;
+/// A column of at most this many different whole numbers may hold codes.
+const MAX_CODES: usize = 9;
+/// More classes that are whole numbers may be counts or other numbers.
+const MAX_CLASSES: usize = 20;
+
+/// What is known of the columns of the training rows.
+pub(crate) struct Suspects {
+    task: Task,
+    columns: Vec<Values>,
+    target: Values,
+}
+
+/// What is known of the values of a column.
+#[derive(Clone)]
+struct Values {
+    rows: u64,
+    last: f64,
+    is_whole: bool,
+    is_increasing: bool,
+    largest: f64,
+    /// The different values, as long as they are few.
+    different: Vec<f64>,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        let (last, largest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        Self { rows: 0, last, is_whole: true, is_increasing: true, largest, different: Vec::new() }
+    }
+}
+
+impl Values {
+    fn add(&mut self, value: f64) {
+        self.rows += 1;
+        if !self.is_whole {
+            return;
+        }
+        self.is_whole = value.fract() == 0.0;
+        self.is_increasing &= value > self.last;
+        self.last = value;
+        self.largest = self.largest.max(value);
+        if self.different.len() <= MAX_CLASSES && !self.different.contains(&value) {
+            self.different.push(value);
+        }
+    }
+
+    /// Whole numbers in enough rows.
+    fn are_whole(&self) -> bool {
+        self.is_whole && self.rows >= MIN_ROWS
+    }
+
+    fn smallest(&self) -> f64 {
+        self.different.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Suspects {
+    pub(crate) fn new(task: Task, columns: usize) -> Self {
+        Self { task, columns: vec![Values::default(); columns], target: Values::default() }
+    }
+
+    /// Adds a training row.
+    pub(crate) fn add(&mut self, values: &[f64], label: &str) {
+        self.columns.iter_mut().zip(values).for_each(|(column, &value)| column.add(value));
+        // Text is no whole number.
+        self.target.add(if self.target.is_whole { label.parse().unwrap_or(f64::NAN) } else { f64::NAN });
+    }
+
+    /// What is suspicious, each in a sentence with what to do.
+    pub(crate) fn warnings(&self, recipe: &Recipe) -> Vec<String> {
+        let columns = recipe.columns.iter().zip(&self.columns).filter(|(column, _)| column.r#use == ColumnUse::Number);
+        let mut warnings: Vec<String> = columns.filter_map(|(column, values)| suspicion(&column.name, values)).collect();
+        let Values { different, largest, .. } = &self.target;
+        if self.target.are_whole() {
+            let count = different.len();
+            match self.task {
+                Task::Regression if self.target.smallest() >= 0.0 && (3..=MAX_CLASSES).contains(&count) && *largest > 1.0 => {
+                    warnings.push(format!("the targets are {count} different whole numbers: if they are counts, --task counts"));
+                }
+                Task::Classification if count > MAX_CLASSES => warnings.push(format!(
+                    "the classes are more than {MAX_CLASSES} whole numbers: if they are amounts, --task regression; if counts, --task counts"
+                )),
+                _ => {}
+            }
+        }
+        warnings
+    }
+}
+
+/// What is suspicious about a column of numbers.
+fn suspicion(name: &str, values: &Values) -> Option<String> {
+    let codes = values.different.len();
+    if !values.are_whole() {
+        return None;
+    }
+    if values.is_increasing {
+        return Some(format!("{name} grows from row to row: if it is a number of rows or an id, --drop {name}"));
+    }
+    (3..=MAX_CODES).contains(&codes).then(|| {
+        let mut different = values.different.clone();
+        different.sort_by(f64::total_cmp);
+        let listed = different.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+        format!("{name} has no other values than {listed}: if they are codes, --categorical {name}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::import::recipe::UsedColumn;
+
+    fn warnings(task: Task, columns: &[fn(u64) -> f64], label: fn(u64) -> String) -> Vec<String> {
+        let mut suspects = Suspects::new(task, columns.len());
+        for row in 0..100 {
+            suspects.add(&columns.iter().map(|column| column(row)).collect::<Vec<_>>(), &label(row));
+        }
+        let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::Number };
+        suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), left_out: 0 })
+    }
+
+    #[test]
+    fn ids_codes_and_counts_are_suspicious_and_other_numbers_are_not() {
+        let columns: [fn(u64) -> f64; 5] = [
+            |row| (7 * row) as f64,
+            |row| (row % 4 + 1) as f64,
+            |row| (row % 2) as f64,
+            |row| (row * 37 % 101) as f64,
+            |row| row as f64 / 8.0,
+        ];
+        let found = warnings(Task::Regression, &columns, |row| (row % 5).to_string());
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("c0 grows") && found[0].contains("--drop c0"), "{found:?}");
+        assert!(found[1].contains("1, 2, 3, 4") && found[1].contains("--categorical c1"), "{found:?}");
+        assert!(found[2].contains("--task counts"), "{found:?}");
+        let found = warnings(Task::Classification, &columns[2..], |row| (row * 3 % 50).to_string());
+        assert!(found.len() == 1 && found[0].contains("--task regression"), "{found:?}");
+        assert!(warnings(Task::Classification, &columns[2..], |row| (row % 3).to_string()).is_empty());
+        assert!(warnings(Task::Classification, &columns[2..], |row| format!("a{row}")).is_empty());
+        assert!(warnings(Task::Regression, &columns[2..], |row| (row as f64 / 3.0).to_string()).is_empty());
+    }
+}
