@@ -130,7 +130,9 @@ while IFS='|' read -r name file model options arguments; do
             mpibayes run "$work/$name-$method.toml" "${arguments[@]}" --set "seed=$seed" --output "$output" 2>"$output.log" || true
             seconds=$(awk -v from="$from" -v now="$(date +%s.%N)" 'BEGIN { print now - from }')
             runs=$((runs + 1))
-            if ! line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed -n 2p) || [ -z "$line" ]; then
+            # Names such as "weights[8,alcohol]" are quoted, and have commas in them.
+            line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed -n '2{s/"[^"]*"/name/g;p}') || line=
+            if [ -z "$line" ]; then
                 failed=$((failed + 1))
                 printf '%-20s %-12s %4d  %s\n' "$name" "$method" "$seed" "no result: $(tail -1 "$output.log")"
                 continue

@@ -38,10 +38,10 @@ impl Default for Values {
 
 impl Values {
     fn add(&mut self, value: f64) {
-        self.rows += 1;
-        if !self.is_whole {
+        if value.is_nan() || !self.is_whole {
             return;
         }
+        self.rows += 1;
         self.is_whole = value.fract() == 0.0;
         self.is_increasing &= value > self.last;
         self.last = value;
@@ -70,12 +70,14 @@ impl Suspects {
     pub(crate) fn add(&mut self, values: &[f64], label: &str) {
         self.columns.iter_mut().zip(values).for_each(|(column, &value)| column.add(value));
         // Text is no whole number.
-        self.target.add(if self.target.is_whole { label.parse().unwrap_or(f64::NAN) } else { f64::NAN });
+        self.target.add(if self.target.is_whole { label.parse().unwrap_or(f64::INFINITY) } else { f64::INFINITY });
     }
 
     /// What is suspicious, each in a sentence with what to do.
     pub(crate) fn warnings(&self, recipe: &Recipe) -> Vec<String> {
-        let columns = recipe.columns.iter().zip(&self.columns).filter(|(column, _)| column.r#use == ColumnUse::Number);
+        let is_number =
+            |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::NumberOrMean(_));
+        let columns = recipe.columns.iter().zip(&self.columns).filter(|(column, _)| is_number(&column.r#use));
         let mut warnings: Vec<String> = columns.filter_map(|(column, values)| suspicion(&column.name, values)).collect();
         let Values { different, largest, .. } = &self.target;
         if self.target.are_whole() {
@@ -121,14 +123,14 @@ mod tests {
         for row in 0..100 {
             suspects.add(&columns.iter().map(|column| column(row)).collect::<Vec<_>>(), &label(row));
         }
-        let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::Number };
+        let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::NumberWithMean(0.0) };
         suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), left_out: 0 })
     }
 
     #[test]
     fn ids_codes_and_counts_are_suspicious_and_other_numbers_are_not() {
         let columns: [fn(u64) -> f64; 5] = [
-            |row| (7 * row) as f64,
+            |row| if row == 50 { f64::NAN } else { (7 * row) as f64 },
             |row| (row % 4 + 1) as f64,
             |row| (row % 2) as f64,
             |row| (row * 37 % 101) as f64,

@@ -8,6 +8,9 @@ use arrow_cast::parse::{Parser, string_to_timestamp_nanos};
 /// Fields that mean a missing value.
 const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
 
+/// The length of the longest of them.
+const LONGEST_MISSING: usize = 4;
+
 /// Where the values of a record go.
 pub(crate) struct Cells<'a> {
     pub features: std::slice::IterMut<'a, f64>,
@@ -45,7 +48,7 @@ impl Cells<'_> {
 
 /// Whether a field stands for a value that is missing.
 pub(crate) fn is_missing(field: &[u8]) -> bool {
-    MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
+    field.len() <= LONGEST_MISSING && MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
 }
 
 /// The days from 1970 to a date such as `2024-02-29`, or a time such as `2024-02-29 13:05`, as ISO 8601 has them.
