@@ -300,8 +300,8 @@ impl Output {
         }
         let spread = (0..self.draws).map(|draw| drawn[draw * drawn.len() / self.draws]);
         record.extend(spread.map(|value| match self.classes.get(value as usize) {
-            Some(class) => class.clone(),
-            None => value.to_string(),
+            Some(class) if !value.is_nan() => class.clone(),
+            _ => value.to_string(),
         }));
     }
 
@@ -534,7 +534,7 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         Some(recipe) => recipe.columns.iter().map(|column| column.name.clone()).collect(),
         None => predictor.features.clone(),
     };
-    let names = Table::open(path, layout)?.names().map(<[String]>::to_vec);
+    let names = Table::names_in(path, layout)?;
     let Some(names) = names.filter(|_| !wanted.is_empty()) else {
         let table = Table::open(path, layout)?;
         ensure!(

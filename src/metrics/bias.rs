@@ -6,8 +6,10 @@
 //! linear is reported. Weights of separate modes, and modes that no draw has visited, cannot be seen.
 //!
 //! A normal distribution q that variational inference has fitted satisfies Stein's identity with the scores of p itself, so that the
-//! regression gives back q. But p = q exp(h), and the residuals of the regression are ∇h. To second order in h, the variance of a parameter
-//! θ_j under p is that under q plus E_q[((Σ∇h)_j)²], Σ the covariance of q, which is added for draws from a fitted normal distribution.
+//! regression gives back q, if q has a full covariance. But p = q exp(h), and the residuals of the regression are ∇h. To second order in h,
+//! the variance of a parameter θ_j under p is that under q plus E_q[((Σ∇h)_j)²] + E_q[h (Σ∇²hΣ)_jj], Σ the covariance of q. The second term
+//! vanishes if h is a cubic or a quartic Hermite polynomial alone, as it is to leading order for many rows. The first one is added for draws
+//! from a fitted normal distribution, and half of it to the margin of error.
 
 use super::convergence::Estimate;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
@@ -193,11 +195,15 @@ pub(super) struct Regression {
 impl Regression {
     /// The standard deviation of a parameter of the posterior.
     fn sd(&self, parameter: usize, drawn_from: DrawnFrom) -> f64 {
-        let widening = match drawn_from {
+        self.covariance[[parameter, parameter]].sqrt() * self.log_widening(parameter, drawn_from).exp()
+    }
+
+    /// The logarithm of the factor by which the residual scores widen a standard deviation.
+    fn log_widening(&self, parameter: usize, drawn_from: DrawnFrom) -> f64 {
+        match drawn_from {
             DrawnFrom::Posterior => 0.0,
-            DrawnFrom::FittedNormal => self.widening[parameter],
-        };
-        (self.covariance[[parameter, parameter]] * (1.0 + widening)).sqrt()
+            DrawnFrom::FittedNormal => 0.5 * self.widening[parameter].ln_1p(),
+        }
     }
 }
 
@@ -242,8 +248,8 @@ impl Bias {
             let log_ratio = |regression: &Regression| -regression.sd(j, drawn_from).ln();
             let shift = |regression: &Regression| -regression.mean[j] / regression.sd(j, drawn_from);
             let sd_ratio = log_ratio(&full).exp();
-            let (sd_ratio_error, sd_ratio_margin) =
-                error_and_margin(jackknife(partial.iter().map(log_ratio)), moments.sd_error, level);
+            let (sd_ratio_error, margin) = error_and_margin(jackknife(partial.iter().map(log_ratio)), moments.sd_error, level);
+            let sd_ratio_margin = margin + 0.5 * full.log_widening(j, drawn_from);
             // The Monte Carlo error of the mean, in standard deviations of the posterior.
             let mean_error = moments.mean_error * sd_ratio;
             let (shift_error, shift_margin) = error_and_margin(jackknife(partial.iter().map(shift)), mean_error, level);

@@ -145,8 +145,7 @@ impl Multinomial {
                 let rows = block.x.nrows();
                 let predictors = &mut memory[..rows * self.classes];
                 for row in predictors.chunks_exact_mut(self.classes) {
-                    row[0] = F::zero();
-                    row[1..].fill(F::zero());
+                    row.fill(F::zero());
                     row[1..].iter_mut().zip(intercepts).for_each(|(value, &intercept)| *value = intercept);
                 }
                 let mut compared = matrix_mut(predictors, rows, self.classes);
@@ -303,7 +302,8 @@ impl<F: Real> Model<F> for Multinomial {
                 left -= p.f64();
                 left < 0.0
             });
-            out[particle] = class.unwrap_or(self.compared()) as f64;
+            // Rounding errors may leave a little for the last class; NaN has no class.
+            out[particle] = if left.is_nan() { f64::NAN } else { class.unwrap_or(self.compared()) as f64 };
         });
         true
     }

@@ -142,6 +142,10 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         predicted("new.csv").lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
     // Twice the exposure, twice the count.
     assert!((means[1] / means[0] - 2.0).abs() < 1e-9, "{means:?}");
+    // The group of a new school is drawn from all groups, so that its interval is wider.
+    cli.write("new.csv", "school,region,years,age\ns3,west,40,40\ns9,west,40,40\n");
+    let rows: Vec<Vec<f64>> = predicted("new.csv").lines().skip(1).map(columns).collect();
+    assert!(rows[1][2] > 1.1 * rows[0][2], "{rows:?}");
     for (table, says) in [
         (
             "school,region,years,age\ns3,east,2,40\n",
@@ -362,6 +366,14 @@ fn parquet_and_arrow_are_read_like_text() {
     }
     assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
 
+    // Other columns of a table that is predicted may hold anything.
+    cli.succeed("import all.parquet --drop id,sold,region --missing drop -o few.h5");
+    cli.succeed("init hmc --data few.h5 -o few.toml");
+    cli.succeed("run few.toml --set method.draws=50 --output few");
+    cli.write("full.csv", cli.read("all.csv").replace(",NA,", ",1.5,"));
+    assert!(cli.stdout("predict few full.csv").lines().count() == 81);
+    cli.alone("predict few all.parquet").end(1, &["record 3: the value of \"weight\" is missing"]);
+
     // What columns are taken for, and probably are not, is said.
     let text = cli.stdout("import all.parquet --drop sold,region --missing drop -o plain.h5");
     assert!(
@@ -375,6 +387,31 @@ fn parquet_and_arrow_are_read_like_text() {
     let predicted = cli.stdout("predict run all.parquet --label kind");
     assert!(predicted.lines().count() == 81 && predicted == cli.stdout("predict run all.csv --label kind"), "{predicted}");
     assert!(predicted == cli.stdout("predict run all.arrow --label kind") && predicted == cli.stdout("predict run two.h5"));
+}
+
+/// What nothing in a table tells is asked for, and no row is taken for names, nor a number for two levels.
+#[test]
+fn what_a_table_does_not_tell_is_asked_for() {
+    let cli = Cli::new();
+    cli.write(
+        "cat.csv",
+        (0..40)
+            .map(|row| format!("{},{},2024-01-0{} 05:06,{}\n", ["a", "b"][row % 2], row % 3, row % 9 + 1, row % 2))
+            .collect::<String>(),
+    );
+    cli.alone("import cat.csv --categorical 1,2 --date 3 -o a.h5")
+        .end(1, &["say with --header yes that it does, or with --header no"]);
+    let text = cli.stdout("import cat.csv --categorical 1,2 --date 3 --header no -o a.h5");
+    assert!(text.contains("40 rows") && text.contains("x3: days since 1970-01-01"), "{text}");
+    cli.write("twice.csv", "g,x,y\n1,2,0\n1.0,3,1\n2,4,0\n2,5,1\n");
+    cli.alone("import twice.csv --categorical g -o b.h5").end(1, &["\"1\" and \"1.0\" are the same number written in two ways"]);
+    // A column whose name is a number is named by its place.
+    cli.write(
+        "numbers.csv",
+        format!("2,3,y\n{}", (0..40).map(|row| format!("{},{}.5,{}\n", row, row * 7 % 11, row % 2)).collect::<String>()),
+    );
+    let text = cli.stdout("import numbers.csv --header yes -o c.h5");
+    assert!(text.contains("look: 2 grows from row to row: if it is a number of rows or an id, --drop 1"), "{text}");
 }
 
 /// The date of a day since 1970, as ISO 8601 has it.

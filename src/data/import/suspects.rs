@@ -7,6 +7,8 @@ use crate::data::import::recipe::{ColumnUse, Recipe};
 const MIN_ROWS: u64 = 30;
 /// A column of at most this many different whole numbers may hold codes.
 const MAX_CODES: usize = 9;
+/// Larger whole numbers than this are rarely counts.
+const MANY_COUNTS: f64 = 1000.0;
 /// More classes that are whole numbers may be counts or other numbers.
 const MAX_CLASSES: usize = 20;
 
@@ -73,18 +75,19 @@ impl Suspects {
         self.target.add(if self.target.is_whole { label.parse().unwrap_or(f64::INFINITY) } else { f64::INFINITY });
     }
 
-    /// What is suspicious, each in a sentence with what to do.
-    pub(crate) fn warnings(&self, recipe: &Recipe) -> Vec<String> {
+    /// What is suspicious, each in a sentence with what to do. `options` are how a user names the columns.
+    pub(crate) fn warnings(&self, recipe: &Recipe, options: &[String]) -> Vec<String> {
         let is_number =
             |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::NumberOrMean(_));
-        let columns = recipe.columns.iter().zip(&self.columns).filter(|(column, _)| is_number(&column.r#use));
-        let mut warnings: Vec<String> = columns.filter_map(|(column, values)| suspicion(&column.name, values)).collect();
+        let columns = recipe.columns.iter().zip(&self.columns).zip(options).filter(|((column, _), _)| is_number(&column.r#use));
+        let mut warnings: Vec<String> =
+            columns.filter_map(|((column, values), option)| suspicion(&column.name, option, values)).collect();
         let Values { different, largest, .. } = &self.target;
         if self.target.are_whole() {
             let count = different.len();
             match self.task {
-                Task::Regression if self.target.smallest() >= 0.0 && (3..=MAX_CLASSES).contains(&count) && *largest > 1.0 => {
-                    warnings.push(format!("the targets are {count} different whole numbers: if they are counts, --task counts"));
+                Task::Regression if self.target.smallest() >= 0.0 && count > 2 && *largest < MANY_COUNTS => {
+                    warnings.push("the targets are whole numbers from 0 on: if they are counts, --task counts".into());
                 }
                 Task::Classification if count > MAX_CLASSES => warnings.push(format!(
                     "the classes are more than {MAX_CLASSES} whole numbers: if they are amounts, --task regression; if counts, --task counts"
@@ -97,19 +100,19 @@ impl Suspects {
 }
 
 /// What is suspicious about a column of numbers.
-fn suspicion(name: &str, values: &Values) -> Option<String> {
+fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
     let codes = values.different.len();
     if !values.are_whole() {
         return None;
     }
     if values.is_increasing {
-        return Some(format!("{name} grows from row to row: if it is a number of rows or an id, --drop {name}"));
+        return Some(format!("{name} grows from row to row: if it is a number of rows or an id, --drop {option}"));
     }
     (3..=MAX_CODES).contains(&codes).then(|| {
         let mut different = values.different.clone();
         different.sort_by(f64::total_cmp);
         let listed = different.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
-        format!("{name} has no other values than {listed}: if they are codes, --categorical {name}")
+        format!("{name} has no other values than {listed}: if they are codes, --categorical {option}")
     })
 }
 
@@ -124,7 +127,8 @@ mod tests {
             suspects.add(&columns.iter().map(|column| column(row)).collect::<Vec<_>>(), &label(row));
         }
         let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::NumberWithMean(0.0) };
-        suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), left_out: 0 })
+        let options: Vec<String> = (0..columns.len()).map(|place| format!("c{place}")).collect();
+        suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), left_out: 0 }, &options)
     }
 
     #[test]

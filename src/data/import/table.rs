@@ -97,7 +97,9 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
     }
     let known = || levels.iter().map(|sorted| sorted.levels.clone()).collect();
-    let (names, texts) = (recipe.names(), Table::open(path, &layout)?.texts());
+    let table = Table::open(path, &layout)?;
+    let (names, texts, options) = (recipe.names(), table.texts(), table.feature_options());
+    drop(table);
     if names.len() == recipe.extra().count() {
         return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
     }
@@ -160,7 +162,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if train.len() == 0 {
         return Err(DataError::content(path, Place::File, "every training row lacks a value: no row remains"));
     }
-    let (shape, warnings) = (vec![names.len()], suspects.warnings(&recipe));
+    let (shape, warnings) = (vec![names.len()], suspects.warnings(&recipe, &options));
     let recipe = (!recipe.is_plain()).then_some(recipe);
     let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
     writer.finish(&description, train, test, path)?;
@@ -185,7 +187,9 @@ impl TableImport {
         let first = self.train.first().map_or(Path::new(""), PathBuf::as_path);
         let table = Table::open(first, layout)?;
         let (names, texts, dates) = (table.feature_names(), table.texts(), table.dates());
+        let (options, of_texts) = (table.feature_options(), only_texts(layout, &table));
         let offset = table.marked().first().copied();
+        drop(table);
         let mut uses = Vec::new();
         for (place, &text) in texts.iter().enumerate() {
             uses.push(match text {
@@ -204,7 +208,7 @@ impl TableImport {
         let (mut sums, mut missing) = (vec![0.0; names.len()], vec![0.0; names.len()]);
         if !layout.texts.is_empty() || layout.allow_missing {
             // Numbers are only needed for means.
-            let layout = &if layout.allow_missing { layout.clone() } else { only_texts(layout, &table) };
+            let layout = &if layout.allow_missing { layout.clone() } else { of_texts };
             let texts = Table::open(first, layout)?.texts();
             let mut add = |split: Split, features: &[f64], label: &str| {
                 let lacks = |(value, r#use): (&f64, &ColumnUse)| {
@@ -240,13 +244,15 @@ impl TableImport {
                 levels = test.levels().to_vec();
             }
         }
-        let mut levels: Vec<SortedLevels> = levels.iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen)).collect();
+        let mut levels: Vec<SortedLevels> =
+            levels.iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen, first)).collect::<Result<_>>()?;
         self.put_references_first(&names, &texts, &mut levels)?;
         let columns = names.into_iter().zip(uses).zip(texts).enumerate().map(|(place, ((name, r#use), text))| {
             let texts = || text.map(|index| levels[index].names.clone()).unwrap_or_default();
             let r#use = match r#use {
                 ColumnUse::Number if missing[place] == train_rows && missing[place] > 0.0 => {
-                    let what = format!("column {name:?} is missing in all training rows: leave it out with --drop {name}");
+                    let what =
+                        format!("column {name:?} is missing in all training rows: leave it out with --drop {}", options[place]);
                     return Err(DataError::content(first, Place::File, what));
                 }
                 ColumnUse::Number if missing[place] > 0.0 => ColumnUse::NumberOrMean(sums[place] / (train_rows - missing[place])),
@@ -254,7 +260,10 @@ impl TableImport {
                     ColumnUse::NumberWithMean(sums[place] / train_rows)
                 }
                 ColumnUse::Indicators(_) if texts().len() < 2 => {
-                    let what = format!("column {name:?} has the same value in all rows: leave it out with --drop {name}");
+                    let what = format!(
+                        "column {name:?} has the same value in all rows that remain: leave it out with --drop {}",
+                        options[place]
+                    );
                     return Err(DataError::content(first, Place::File, what));
                 }
                 ColumnUse::Indicators(_) => ColumnUse::Indicators(texts()),
@@ -345,7 +354,7 @@ fn only_texts(layout: &TableLayout, table: &Table) -> TableLayout {
 }
 
 /// The texts of training rows in order: by number if all are numbers, else by text.
-fn sorted(levels: &Levels, in_train: &[bool]) -> SortedLevels {
+fn sorted(levels: &Levels, in_train: &[bool], path: &Path) -> Result<SortedLevels> {
     let all = levels.names();
     let mut order: Vec<usize> = (0..all.len()).filter(|&code| in_train.get(code) == Some(&true)).collect();
     let numbers: Option<Vec<f64>> = all.iter().map(|name| name.parse().ok()).collect();
@@ -353,7 +362,13 @@ fn sorted(levels: &Levels, in_train: &[bool]) -> SortedLevels {
         Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
         None => order.sort_by(|&a, &b| all[a].cmp(&all[b])),
     }
+    if let Some(numbers) = &numbers
+        && let Some(pair) = order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]])
+    {
+        let what = format!("{:?} and {:?} are the same number written in two ways: write it in one", all[pair[0]], all[pair[1]]);
+        return Err(DataError::content(path, Place::File, what));
+    }
     let mut places = vec![order.len(); all.len()];
     order.iter().enumerate().for_each(|(place, &code)| places[code] = place);
-    SortedLevels { levels: levels.clone(), places, names: order.into_iter().map(|code| all[code].clone()).collect() }
+    Ok(SortedLevels { levels: levels.clone(), places, names: order.into_iter().map(|code| all[code].clone()).collect() })
 }

@@ -23,6 +23,7 @@ pub(crate) struct ArrowStream {
     decoder: StreamDecoder,
     chunk: Buffer,
     schema: SchemaRef,
+    is_file: bool,
     /// A batch that was decoded with the schema.
     first: Option<RecordBatch>,
 }
@@ -33,7 +34,8 @@ impl ArrowStream {
         let mut file = File::open(path)?;
         let length = if is_file { stream_length(&mut file)? } else { u64::MAX };
         let (reader, decoder, chunk) = (file.take(length), StreamDecoder::new(), Buffer::default());
-        let mut stream = Self { reader, decoder, chunk, schema: SchemaRef::new(arrow_schema::Schema::empty()), first: None };
+        let mut stream =
+            Self { reader, decoder, chunk, schema: SchemaRef::new(arrow_schema::Schema::empty()), is_file, first: None };
         stream.first = stream.decode_until(|decoder| decoder.schema().is_some())?;
         stream.schema = stream.decoder.schema().ok_or_else(|| ArrowError::IpcError("there is no schema".into()))?;
         Ok(stream)
@@ -57,7 +59,7 @@ impl ArrowStream {
             }
             let batch = match self.decoder.decode(&mut self.chunk) {
                 // Files may have more bytes behind the mark that ends the stream.
-                Err(_) if self.decoder.finish().is_ok() => return Ok(None),
+                Err(_) if self.is_file && self.decoder.finish().is_ok() => return Ok(None),
                 batch => batch?,
             };
             if batch.is_some() || is_done(&self.decoder) {

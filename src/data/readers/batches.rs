@@ -3,7 +3,7 @@
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::arrow::ArrowStream;
 use crate::data::readers::cells::Cells;
-use crate::data::readers::columns::{Columns, Role, TableLayout};
+use crate::data::readers::columns::{Column, Columns, Role, TableLayout};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
@@ -64,6 +64,11 @@ impl Batches {
         let wrong = |what: String| DataError::content(path, Place::File, what);
         let columns_of = |schema: &SchemaRef| -> Result<(Columns, Vec<usize>)> {
             let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+            let last_is_index = names.last().is_some_and(|name| name.starts_with("__index_level_"));
+            if layout.label == Column::Last && last_is_index {
+                let what = "the last column is an index of pandas: name the label with --label, and leave the index out with --drop last";
+                return Err(wrong(what.into()));
+            }
             let columns = layout.columns(&names, wrong)?.named(names, wrong)?;
             let read: Vec<usize> = (0..columns.roles.len()).filter(|&column| columns.roles[column] != Role::Dropped).collect();
             for &column in &read {
@@ -92,6 +97,20 @@ impl Batches {
             }
         };
         Ok((Self { path: path.to_path_buf(), read, batches, count }, columns))
+    }
+
+    /// The names of the columns of a file.
+    pub(crate) fn names(path: &Path, format: BatchFormat) -> Result<Vec<String>> {
+        let schema = match format {
+            BatchFormat::Parquet => {
+                let file = File::open(path).map_err(DataError::io(path, "open"))?;
+                guarded(path, || Ok(ParquetRecordBatchReaderBuilder::try_new(file)?))?.schema().clone()
+            }
+            BatchFormat::ArrowFile | BatchFormat::ArrowStream => {
+                guarded(path, || ArrowStream::open(path, format == BatchFormat::ArrowFile))?.schema().clone()
+            }
+        };
+        Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
     }
 
     pub(crate) fn path(&self) -> &Path {

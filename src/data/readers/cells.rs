@@ -55,7 +55,9 @@ pub(crate) fn is_missing(field: &[u8]) -> bool {
 pub(crate) fn parse_date(field: &str) -> Option<f64> {
     const NANOSECONDS_A_DAY: f64 = 86_400e9;
     let day = Date32Type::parse(field).filter(|_| field.len() <= "2024-02-29".len()).map(f64::from);
-    day.or_else(|| string_to_timestamp_nanos(field).ok().map(|time| time as f64 / NANOSECONDS_A_DAY))
+    // Times without seconds have one colon.
+    let whole = if field.matches(':').count() == 1 { format!("{field}:00") } else { field.to_owned() };
+    day.or_else(|| string_to_timestamp_nanos(&whole).ok().map(|time| time as f64 / NANOSECONDS_A_DAY))
 }
 
 /// What is wrong with a field that [`Cells::field`] has refused. `option` names its column in options.
@@ -65,6 +67,9 @@ pub(crate) fn mistake(field: &[u8], role: Role, levels: &[Levels], option: &str,
         Err(what) => return what,
     };
     match role {
+        Role::Text(_) | Role::Date if is_import && is_missing(field.as_bytes()) => {
+            format!("{field:?} looks missing: leave such rows out with --missing drop")
+        }
         _ if is_import && is_missing(field.as_bytes()) => format!(
             "{field:?} looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag"
         ),

@@ -182,7 +182,9 @@ impl Columns {
         let Some(names) = &self.names else { return (format!("column {number}"), number) };
         let name = &names[column];
         // Names with blanks or commas would need quotes.
-        let is_plain = name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) && !name.is_empty();
+        let is_plain = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+            && !["first", "last"].contains(&name.as_str());
         (format!("column {number} ({name})"), if is_plain { name.clone() } else { number })
     }
 }

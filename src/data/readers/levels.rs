@@ -35,7 +35,16 @@ fn packed(content: &[u8]) -> u64 {
 impl Levels {
     /// These texts, numbered in their order.
     pub fn known(names: &[String]) -> Self {
-        let codes = (0..).zip(names).map(|(code, name)| (name.as_bytes().into(), code)).collect();
+        let mut codes: HashMap<Box<[u8]>, u32> = HashMap::new();
+        for (code, name) in (0..).zip(names) {
+            codes.insert(name.as_bytes().into(), code);
+            // A column of whole numbers with gaps is often written with decimals.
+            match name.strip_suffix(".0") {
+                Some(whole) if whole.parse::<i64>().is_ok() => codes.entry(whole.as_bytes().into()).or_insert(code),
+                None if name.parse::<i64>().is_ok() => codes.entry(format!("{name}.0").into_bytes().into()).or_insert(code),
+                _ => continue,
+            };
+        }
         let packed = names.iter().take(MAX_PACKED).map(|name| packed(name.as_bytes())).collect();
         Self { codes, names: names.to_vec(), packed }
     }

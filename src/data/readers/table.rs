@@ -52,6 +52,17 @@ impl Input<'_> {
 }
 
 impl Table<'static> {
+    /// The names of all columns of a file, if it names them, whatever their types and whether or not they differ.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn names_in(path: &Path, layout: &TableLayout) -> Result<Option<Vec<String>>> {
+        match detect(path) {
+            Ok(Format::Batches(format)) => Batches::names(path, format).map(Some),
+            _ => Ok(Self::of_text(Source::open(path)?, layout)?.columns.names),
+        }
+    }
+
     /// Opens a file, whose format is detected.
     ///
     /// # Errors
@@ -180,6 +191,12 @@ impl<'a> Table<'a> {
         roles.filter(|(_, role)| role.is_feature()).map(|(column, _)| name(column)).collect()
     }
 
+    /// How a user names each feature in options.
+    pub(crate) fn feature_options(&self) -> Vec<String> {
+        let roles = self.columns.roles.iter().enumerate();
+        roles.filter(|(_, role)| role.is_feature()).map(|(column, _)| self.columns.described(column).1).collect()
+    }
+
     /// The path of the file.
     pub fn path(&self) -> &Path {
         self.input.path()
@@ -298,6 +315,11 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
             "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with --header that it \
              is a name"
         );
+        return Err(records.record_error(what));
+    }
+    if count == 0 {
+        let what = "no feature is a number, so that nothing tells whether the first line names the columns: say with --header yes that it \
+                    does, or with --header no that it is a row of data";
         return Err(records.record_error(what));
     }
     // pandas writes 0, 1, 2, ... for columns without names.

@@ -97,6 +97,17 @@ impl GroupEffects {
         x[self.column].to_usize().filter(|&group| group < self.groups.len()).map(|group| group * self.width())
     }
 
+    /// Draws how far η of a row deviates if its group is not one of the training rows; 0 if it is.
+    pub fn draw_deviation<F: Real>(&self, own: &[F], x: &[F], stream: &mut Stream) -> f64 {
+        if self.position(x).is_some() {
+            return 0.0;
+        }
+        let mut normals = vec![0.0; self.width()];
+        stream.normals(&mut normals);
+        let factors = std::iter::once(1.0).chain(self.slopes.iter().map(|&slope| x[slope].f64()));
+        normals.iter().zip(self.scales(own)).zip(factors).map(|((normal, scale), factor)| normal * scale.f64() * factor).sum()
+    }
+
     /// Adds the deviations of the rows' groups to the predictors of a block. `deviations` has those of all particles.
     pub fn add_to_predictors<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &[F]) {
         let x = block.x;

@@ -324,9 +324,16 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         out: &mut [f64],
         scratch: &mut Scratch<F>,
     ) -> bool {
-        let at = self.at(theta);
+        let (at, x) = (self.at(theta), flat(row.x));
         self.predictors(theta, row, scratch, |block| {
-            block.for_each(|particle, _, eta| out[particle] = self.family.draw(&at[particle], eta.f64(), stream));
+            block.for_each(|particle, _, eta| {
+                let own = |effects: &GroupEffects| {
+                    let theta = flat(theta.slice(s![particle..=particle, ..]));
+                    effects.draw_deviation(&theta[self.places.effects.clone()], x, stream)
+                };
+                let deviation = self.effects.as_ref().map_or(0.0, own);
+                out[particle] = self.family.draw(&at[particle], eta.f64() + deviation, stream);
+            });
         });
         true
     }

@@ -131,7 +131,7 @@ fn the_best_normal_approximation_is_too_narrow() {
         let expected = draws.column(j).std(1.0) / variance.sqrt();
         assert!((bias.sd_ratio / expected).ln().abs() < 3.5 * bias.sd_ratio_error + 0.02, "{j}: {bias:?}, not {expected}");
     }
-    assert_eq!(bias.verdict, Verdict::Narrow, "{bias:?}");
+    assert!(!matches!(bias.verdict, Verdict::Right | Verdict::Wide), "{bias:?}");
     // The control: for draws that were taken for those of the posterior, the regression finds the approximation itself.
     assert!(found(DrawnFrom::Posterior).parameters.iter().all(|bias| (bias.sd_ratio - 1.0).abs() < 0.1));
 }
