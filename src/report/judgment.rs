@@ -250,6 +250,12 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
             );
             (JudgmentOutcome::Right, text)
         }
+        (Verdict::Undecided, _) if is_normal => (
+            JudgmentOutcome::Undecided,
+            "undecided: no bias was found, but the posterior is not so close to a normal distribution that the one that the method fits \
+             must be right. hmc tells"
+                .into(),
+        ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
             "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell".into(),
