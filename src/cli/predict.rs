@@ -10,9 +10,9 @@ use crate::job::predictor::{Predictions, Predictor, RawRows};
 use crate::job::topic_model::TopicModel;
 use crate::lda::LdaSettings;
 use crate::metrics::Tally;
-use crate::metrics::convergence::quantile;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
+use crate::report::coefficients::Interval;
 use crate::report::text;
 use crate::results::ResultFile;
 use anyhow::{Context, bail, ensure};
@@ -209,8 +209,8 @@ fn is_closed(error: &anyhow::Error) -> bool {
 /// The CSV file of predictions, with a tally for the metrics.
 struct Output {
     csv: csv::Writer<Box<dyn Write>>,
-    /// The shares below the ends of intervals, if there are intervals.
-    interval: Option<[f64; 2]>,
+    /// The interval of numbers and counts, if the model draws them.
+    interval: Option<Interval>,
     /// How many predictive draws are written.
     draws: usize,
     classes: Vec<String>,
@@ -235,8 +235,9 @@ impl Output {
             "--interval is for numbers and counts: classes have probabilities"
         );
         ensure!(draws <= most, "--draws {draws}: predictions are made with {most} draws of the posterior");
-        let share = args.interval.unwrap_or(0.9);
-        let interval = (can_draw && classes.is_empty()).then_some([0.5 - 0.5 * share, 0.5 + 0.5 * share]);
+        let Interval { mass, kind } = Interval::default();
+        let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
+        let interval = (can_draw && classes.is_empty()).then_some(interval);
         Ok(Self { csv: csv::Writer::from_writer(to), interval, draws, classes, labelled: false, tally, rows: 0 })
     }
 
@@ -250,9 +251,9 @@ impl Output {
         let mut head = vec!["row".to_owned(), "predicted".to_owned()];
         head.extend(labelled.then(|| "label".to_owned()));
         head.extend(self.classes.iter().map(|class| format!("p({class})")));
-        if let Some(ends) = self.interval {
+        if let Some(interval) = self.interval {
             head.push("sd".into());
-            head.extend(ends.map(|share| format!("{} %", (1e4 * share).round() / 100.0)));
+            head.extend(interval.headings());
         }
         head.extend((1..=self.draws).map(|draw| format!("draw_{draw}")));
         Ok(self.csv.write_record(head)?)
@@ -292,11 +293,11 @@ impl Output {
 
     /// Appends the standard deviation and the interval of predictive draws, and some of these.
     fn add_draws(&self, drawn: ArrayView1<f64>, record: &mut Vec<String>) {
-        if let Some(ends) = self.interval {
+        if let Some(interval) = self.interval {
             let mut sorted = drawn.to_vec();
             sorted.sort_by(f64::total_cmp);
             record.push(drawn.std(1.0).to_string());
-            record.extend(ends.map(|share| quantile(&sorted, share).to_string()));
+            record.extend(interval.of(&sorted).map(|end| end.to_string()));
         }
         let spread = (0..self.draws).map(|draw| drawn[draw * drawn.len() / self.draws]);
         record.extend(spread.map(|value| match self.classes.get(value as usize) {

@@ -2,11 +2,11 @@
 
 use super::error::JobError;
 use crate::data::{Dataset, Shard, Split, Task};
-use crate::models::{Batch, Model, Scratch};
+use crate::models::{Model, Scratch};
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, POSTERIOR, ResultFile};
-use ndarray::{Array2, s};
+use ndarray::Array2;
 
 /// The group of log-likelihoods, as ArviZ names it: chains × draws × rows.
 pub const LOG_LIKELIHOOD: &str = "log_likelihood";
@@ -70,7 +70,7 @@ pub fn pointwise_arrays<F: Real>(
         shard.blocks(&mut scratch, |own, batch, scratch| {
             for (place, row) in own.enumerate() {
                 let row = first + row;
-                let one = Batch { x: batch.x.slice_move(s![place..=place, ..]), y: batch.y.slice_move(s![place..=place]) };
+                let one = batch.slice(place..place + 1);
                 model.loss(theta.view(), one, &mut losses, scratch);
                 let mut stream = seed.stream(Who::Run, row as u64, Purpose::Predictive);
                 can_draw &= model.draw_targets(theta.view(), one, &mut stream, &mut drawn, scratch);

@@ -29,7 +29,6 @@ pub struct Predictor {
     scaling: FeatureScaling,
     task: Task,
     target: (f64, f64),
-    draws: usize,
 }
 
 /// Rows of data in their own units.
@@ -69,6 +68,8 @@ impl RawRows {
 
 /// A model in one precision with its draws.
 trait Engine {
+    /// The number of draws of the posterior.
+    fn draws(&self) -> usize;
     /// Whether the model draws targets.
     fn can_draw(&mut self, width: usize) -> bool;
     /// Predictions in the units of the model.
@@ -121,6 +122,10 @@ impl<F: Real> Drawn<F> {
 }
 
 impl<F: Real> Engine for Drawn<F> {
+    fn draws(&self) -> usize {
+        self.theta.nrows()
+    }
+
     fn can_draw(&mut self, width: usize) -> bool {
         let shard = Shard::new(Array2::zeros((1, width)), Array1::zeros(1));
         let theta = self.theta.slice(s![..1, ..]);
@@ -191,11 +196,11 @@ impl Predictor {
         let target = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
         let names = grid.list("features").to_vec();
         let schema = schema_of((width, &scaling), recipe.as_ref(), names, (task, &classes), target.0);
-        let (engine, draws): (Box<dyn Engine>, usize) = match run.settings.dtype {
-            Dtype::Float32 => boxed(drawn::<f32>(file, &run, &schema)?),
-            Dtype::Float64 => boxed(drawn::<f64>(file, &run, &schema)?),
+        let engine: Box<dyn Engine> = match run.settings.dtype {
+            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, &schema)?),
+            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, &schema)?),
         };
-        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target, draws })
+        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target })
     }
 
     /// Whether rows are sparse: those of tables and arrays are not.
@@ -223,7 +228,7 @@ impl Predictor {
 
     /// The number of draws of the posterior that predict.
     pub fn draws(&self) -> usize {
-        self.draws
+        self.engine.draws()
     }
 
     /// A dataset whose rows the run shall predict, from now on scaled as the run's own were.
@@ -281,10 +286,4 @@ fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchem
         return Err(ResultsError::Shape(what).into());
     }
     Ok(Drawn { model, theta, scratch: Scratch::new(), seed: Seed(run.settings.seed) })
-}
-
-/// An engine with its number of draws.
-fn boxed<F: Real>(drawn: Drawn<F>) -> (Box<dyn Engine>, usize) {
-    let draws = drawn.theta.nrows();
-    (Box::new(drawn), draws)
 }

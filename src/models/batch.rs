@@ -14,7 +14,7 @@ pub struct Batch<'a, F> {
 
 impl<'a, F> Batch<'a, F> {
     /// The consecutive rows `rows`.
-    pub(super) fn slice(self, rows: Range<usize>) -> Self {
+    pub fn slice(self, rows: Range<usize>) -> Self {
         Self { x: self.x.slice_move(s![rows.clone(), ..]), y: self.y.slice_move(s![rows]) }
     }
 

@@ -157,6 +157,16 @@ impl Multinomial {
         scratch.put(memory);
     }
 
+    /// Adds Σ_i f_ik (x_i, 1) to what belongs to the weights and the intercept of each class k but the first one; f is rows × classes.
+    fn add_products<F: Real>(&self, factors: &[F], x: ArrayView2<F>, own: &mut [F]) {
+        let factors = matrix(factors, x.nrows(), self.classes);
+        let factors = factors.slice(s![.., 1..]);
+        let mut weights = matrix_mut(&mut own[..self.weights()], self.compared(), self.features);
+        general_mat_mul(F::one(), &factors.t(), &x, F::one(), &mut weights);
+        let sums = factors.sum_axis(Axis(0));
+        own[self.intercepts()].iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
+    }
+
     /// Where the parameter of a feature, or of the intercept, is in θ for a class.
     fn place(&self, class: usize, column: usize) -> usize {
         if column < self.features { class * self.features + column } else { self.weights() + class }
@@ -217,13 +227,7 @@ impl<F: Real> Model<F> for Multinomial {
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, mut score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
         self.for_each_block(theta, batch, scratch, |particle, block, _, predictors| {
             self.likelihood.outputs_to_score(&[], predictors, block.y, weight, &mut []);
-            let residuals = matrix(predictors, block.x.nrows(), self.classes);
-            let residuals = residuals.slice(s![.., 1..]);
-            let own = flat_mut(score.row_mut(particle));
-            let mut weights = matrix_mut(&mut own[..self.weights()], self.compared(), self.features);
-            general_mat_mul(F::one(), &residuals.t(), &block.x, F::one(), &mut weights);
-            let sums = residuals.sum_axis(Axis(0));
-            own[self.intercepts()].iter_mut().zip(sums).for_each(|(score, sum)| *score += sum);
+            self.add_products(predictors, block.x, flat_mut(score.row_mut(particle)));
         });
     }
 
@@ -243,13 +247,7 @@ impl<F: Real> Model<F> for Multinomial {
         self.for_each_block(theta, batch, scratch, |particle, block, rows, predictors| {
             self.likelihood.probabilities(predictors);
             self.likelihood.outputs_to_curvature(&[], predictors, block.y, weight, &mut []);
-            let factors = matrix(predictors, block.x.nrows(), self.classes);
-            let factors = factors.slice(s![.., 1..]);
-            let own = flat_mut(curvature.row_mut(particle));
-            let mut weights = matrix_mut(&mut own[..self.weights()], self.compared(), self.features);
-            general_mat_mul(F::one(), &factors.t(), &squares.slice(s![rows, ..]), F::one(), &mut weights);
-            let sums = factors.sum_axis(Axis(0));
-            own[self.intercepts()].iter_mut().zip(sums).for_each(|(curvature, sum)| *curvature += sum);
+            self.add_products(predictors, squares.slice(s![rows, ..]), flat_mut(curvature.row_mut(particle)));
         });
     }
 

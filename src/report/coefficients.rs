@@ -76,7 +76,7 @@ pub enum IntervalKind {
 
 impl Interval {
     /// The ends of the interval of these sorted values.
-    fn of(self, sorted: &[f64]) -> [f64; 2] {
+    pub fn of(self, sorted: &[f64]) -> [f64; 2] {
         match self.kind {
             IntervalKind::Quantile => [quantile(sorted, 0.5 - 0.5 * self.mass), quantile(sorted, 0.5 + 0.5 * self.mass)],
             IntervalKind::Hdi => {
@@ -88,7 +88,7 @@ impl Interval {
     }
 
     /// The headings of its two columns.
-    fn headings(self) -> [String; 2] {
+    pub fn headings(self) -> [String; 2] {
         match self.kind {
             IntervalKind::Quantile => [50.0 - 50.0 * self.mass, 50.0 + 50.0 * self.mass].map(|share| {
                 // Up to two decimals.
@@ -274,53 +274,48 @@ impl Units<'_> {
     fn coefficients(&self, draws: &Draws, table: &mut Table) -> Result<()> {
         let Some((part, weights)) = draws.of("weights")? else { return Ok(()) };
         let (scale, offset) = self.target;
-        // What the means of columns contribute to the intercept.
-        let means = Array1::from(self.offset.to_vec());
-        let features = means.len();
-        if part.shape.len() > 1 {
-            let intercepts = draws.of("intercept")?;
-            for class in 0..part.shape[0] {
-                let term = |what: &str| match self.classes.get(class + 1) {
-                    Some(name) => format!("{name}: {what}"),
-                    None => format!("{class}: {what}"),
-                };
-                let own = weights.slice(s![.., class * features..(class + 1) * features]);
-                let moved = own.dot(&means);
-                let intercept =
-                    intercepts.as_ref().map_or_else(|| Array1::zeros(moved.len()), |(_, all)| all.column(class).to_owned());
-                table.push(term("intercept"), (intercept + moved).view(), false, false);
-                for (feature, (draws, scale)) in own.columns().into_iter().zip(self.scale).enumerate() {
-                    let name = part.labels.get(1).and_then(|names| names.get(feature)).cloned();
-                    let name = name.unwrap_or_else(|| format!("weights[{feature}]"));
-                    table.push(term(&name), (&draws * *scale).view(), true, false);
+        let (means, features) = (Array1::from(self.offset.to_vec()), self.offset.len());
+        let (intercepts, cutpoints) = (draws.of("intercept")?, draws.of("first_cutpoint")?);
+        // A multinomial regression has weights and an intercept for each class but the first one.
+        let has_classes = part.shape.len() > 1;
+        for class in 0..weights.ncols() / features {
+            let term = |what: &str| match self.classes.get(class + 1) {
+                _ if !has_classes => what.to_owned(),
+                Some(name) => format!("{name}: {what}"),
+                None => format!("{class}: {what}"),
+            };
+            let own = weights.slice(s![.., class * features..(class + 1) * features]);
+            // What the means of columns contribute to the intercept.
+            let moved: Array1<f64> = own.dot(&means);
+            match &cutpoints {
+                Some((_, first)) => self.cutpoints(draws, &first.column(0) - &moved, table)?,
+                None => {
+                    // Without an intercept of its own, the model goes through the means of columns and target.
+                    let none = || Array1::zeros(moved.len());
+                    let own = intercepts.as_ref().map_or_else(none, |(_, all)| all.column(class).to_owned());
+                    table.push(term("intercept"), ((own + &moved - offset) / scale).view(), false, false);
                 }
             }
-            return Ok(());
-        }
-        let moved: Array1<f64> = weights.dot(&means);
-        if draws.of("first_cutpoint")?.is_none() {
-            // Without an intercept of its own, the model goes through the means of columns and target.
-            let own = draws.of("intercept")?.map_or_else(|| Array1::zeros(moved.len()), |(_, own)| own.column(0).to_owned());
-            table.push("intercept".into(), ((own + &moved - offset) / scale).view(), false, false);
-        }
-        if let (Some((_, first)), Some((_, gaps))) = (draws.of("first_cutpoint")?, draws.of("log_gaps")?) {
-            let mut cutpoint = &first.column(0) - &moved;
-            let name = |k: usize| match self.classes.get(k..k + 2) {
-                Some([low, high]) => format!("cutpoint[{low} | {high}]"),
-                _ => format!("cutpoint[{k}]"),
-            };
-            table.push(name(0), cutpoint.view(), false, false);
-            for (k, gap) in (1..).zip(gaps.columns()) {
-                cutpoint += &gap.mapv(f64::exp);
-                table.push(name(k), cutpoint.view(), false, false);
+            for (feature, (draws, own)) in own.columns().into_iter().zip(self.scale).enumerate() {
+                let name = part.labels.last().and_then(|names| names.get(feature)).cloned();
+                let name = name.unwrap_or_else(|| format!("weights[{feature}]"));
+                table.push(term(&name), (&draws * (own / scale)).view(), true, false);
             }
         }
-        for (place, (draws, &own)) in weights.columns().into_iter().zip(self.scale).enumerate() {
-            let name = match part.labels.first().map(Vec::as_slice) {
-                Some([]) | None => part.element_name(place),
-                Some(names) => names[place].clone(),
-            };
-            table.push(name, (&draws * (own / scale)).view(), true, false);
+        Ok(())
+    }
+
+    /// The cutpoints, of which the first has these draws.
+    fn cutpoints(&self, draws: &Draws, mut cutpoint: Array1<f64>, table: &mut Table) -> Result<()> {
+        let Some((_, gaps)) = draws.of("log_gaps")? else { return Ok(()) };
+        let name = |k: usize| match self.classes.get(k..k + 2) {
+            Some([low, high]) => format!("cutpoint[{low} | {high}]"),
+            _ => format!("cutpoint[{k}]"),
+        };
+        table.push(name(0), cutpoint.view(), false, false);
+        for (k, gap) in (1..).zip(gaps.columns()) {
+            cutpoint += &gap.mapv(f64::exp);
+            table.push(name(k), cutpoint.view(), false, false);
         }
         Ok(())
     }

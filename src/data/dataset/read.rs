@@ -8,7 +8,7 @@ use crate::data::dataset::scaling::FeatureScaling;
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
-use crate::data::import::recipe::{ExtraColumns, Recipe};
+use crate::data::import::recipe::Recipe;
 use crate::data::shard::Shard;
 use crate::data::sparse::SparseRows;
 use crate::number::Real;
@@ -33,7 +33,6 @@ pub struct Dataset {
     rows: [usize; 2],
     classes: Vec<String>,
     recipe: Option<Recipe>,
-    extra: ExtraColumns,
     scaling: FeatureScaling,
     /// Scale and offset of the targets; 1 and 0 for classes.
     target: (f64, f64),
@@ -120,10 +119,10 @@ impl Dataset {
             }
             _ => None,
         };
-        let extra = recipe.as_ref().map(Recipe::extra).unwrap_or_default();
+        let extra = recipe.as_ref().map_or(0, |recipe: &Recipe| recipe.extra().count());
         let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(0);
         match &scaling {
-            _ if features <= extra.count() => {
+            _ if features <= extra => {
                 return Err(wrong(format!("rows of shape {shape:?} have no features, or too many")));
             }
             FeatureScaling::Dense { scale, offset, .. } if scale.len() != features || offset.len() != features => {
@@ -165,7 +164,7 @@ impl Dataset {
             return Err(wrong("there are no training rows".into()));
         }
         let path = path.to_path_buf();
-        Ok(Self { path, file, task, digest, source, shape, rows, classes, recipe, extra, scaling, target })
+        Ok(Self { path, file, task, digest, source, shape, rows, classes, recipe, scaling, target })
     }
 
     /// The file.
@@ -190,17 +189,7 @@ impl Dataset {
 
     /// How many columns follow the features.
     pub fn extra_columns(&self) -> usize {
-        self.extra.count()
-    }
-
-    /// Whether the column after the features is the offset of the linear predictor.
-    pub fn has_offset(&self) -> bool {
-        self.extra.offset
-    }
-
-    /// The names of the groups, whose index is the last column of a row; none if rows have no group.
-    pub fn groups(&self) -> &[String] {
-        &self.extra.groups
+        self.recipe.as_ref().map_or(0, |recipe| recipe.extra().count())
     }
 
     /// The number of columns of a row: the features, then the offset and the group, if there are any.

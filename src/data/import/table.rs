@@ -65,6 +65,10 @@ pub enum Missing {
 /// What a first pass over the rows has found.
 struct Survey {
     recipe: Recipe,
+    /// For each feature, which of the columns of texts it is, if it is one.
+    texts: Vec<Option<usize>>,
+    /// How a user names each feature in options.
+    options: Vec<String>,
     /// For each column of texts.
     levels: Vec<SortedLevels>,
 }
@@ -92,14 +96,12 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     let layout = import.layout()?;
     let count = || import.train.iter().map(|path| Table::open(path, &layout)?.count()).sum();
     let mut splitter = RowSplitter::new(&import.test, path, count)?;
-    let Survey { recipe, levels } = import.survey(&layout, splitter.clone())?;
+    let Survey { recipe, texts, options, levels } = import.survey(&layout, splitter.clone())?;
     if recipe.extra().count() > 0 && import.scaling == Scaling::Principal {
         return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
     }
     let known = || levels.iter().map(|sorted| sorted.levels.clone()).collect();
-    let table = Table::open(path, &layout)?;
-    let (names, texts, options) = (recipe.names(), table.texts(), table.feature_options());
-    drop(table);
+    let names = recipe.names();
     if names.len() == recipe.extra().count() {
         return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
     }
@@ -247,7 +249,7 @@ impl TableImport {
         let mut levels: Vec<SortedLevels> =
             levels.iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen, first)).collect::<Result<_>>()?;
         self.put_references_first(&names, &texts, &mut levels)?;
-        let columns = names.into_iter().zip(uses).zip(texts).enumerate().map(|(place, ((name, r#use), text))| {
+        let columns = names.into_iter().zip(uses).zip(&texts).enumerate().map(|(place, ((name, r#use), text))| {
             let texts = || text.map(|index| levels[index].names.clone()).unwrap_or_default();
             let r#use = match r#use {
                 ColumnUse::Number if missing[place] == train_rows && missing[place] > 0.0 => {
@@ -272,7 +274,8 @@ impl TableImport {
             };
             Ok(UsedColumn { name, r#use })
         });
-        Ok(Survey { recipe: Recipe { columns: columns.collect::<Result<_>>()?, left_out }, levels })
+        let recipe = Recipe { columns: columns.collect::<Result<_>>()?, left_out };
+        Ok(Survey { recipe, texts, options, levels })
     }
 
     /// Calls `each` with every row of all files and its file; indices go on from file to file. Returns the texts, of which some are known.

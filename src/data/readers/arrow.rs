@@ -14,7 +14,7 @@ const CHUNK: u64 = 1 << 20;
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// The stream of a file begins within so many bytes.
 const MAX_PADDING: u64 = 256;
-/// The length of the footer's size and the magic bytes behind it.
+/// The length of the footer's size and the magic bytes after it.
 const TRAILER: u64 = 10;
 
 /// The batches of an Arrow stream.
@@ -58,7 +58,7 @@ impl ArrowStream {
                 self.chunk = Buffer::from_vec(bytes);
             }
             let batch = match self.decoder.decode(&mut self.chunk) {
-                // Files may have more bytes behind the mark that ends the stream.
+                // Files may have more bytes after the mark that ends the stream.
                 Err(_) if self.is_file && self.decoder.finish().is_ok() => return Ok(None),
                 batch => batch?,
             };

@@ -57,43 +57,66 @@ enum Values {
     Missing,
 }
 
+/// A file whose schema is known, and of which no batch is decoded yet.
+enum Opened {
+    Parquet(ParquetRecordBatchReaderBuilder<File>),
+    Arrow(ArrowStream),
+}
+
+impl Opened {
+    fn new(path: &Path, format: BatchFormat) -> Result<Self> {
+        match format {
+            BatchFormat::Parquet => {
+                let file = File::open(path).map_err(DataError::io(path, "open"))?;
+                guarded(path, || Ok(Self::Parquet(ParquetRecordBatchReaderBuilder::try_new(file)?)))
+            }
+            BatchFormat::ArrowFile | BatchFormat::ArrowStream => {
+                guarded(path, || ArrowStream::open(path, format == BatchFormat::ArrowFile).map(Self::Arrow))
+            }
+        }
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        match self {
+            Self::Parquet(builder) => builder.schema(),
+            Self::Arrow(stream) => stream.schema(),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+}
+
 impl Batches {
     /// Opens a file and finds its columns.
     pub(crate) fn open(path: &Path, format: BatchFormat, layout: &TableLayout) -> Result<(Self, Columns)> {
-        let file = || File::open(path).map_err(DataError::io(path, "open"));
         let wrong = |what: String| DataError::content(path, Place::File, what);
-        let columns_of = |schema: &SchemaRef| -> Result<(Columns, Vec<usize>)> {
-            let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-            let last_is_index = names.last().is_some_and(|name| name.starts_with("__index_level_"));
-            if layout.label == Column::Last && last_is_index {
-                let what = "the last column is an index of pandas: name the label with --label, and leave the index out with --drop last";
-                return Err(wrong(what.into()));
-            }
-            let columns = layout.columns(&names, wrong)?.named(names, wrong)?;
-            let read: Vec<usize> = (0..columns.roles.len()).filter(|&column| columns.roles[column] != Role::Dropped).collect();
-            for &column in &read {
-                check_type(columns.roles[column], schema.field(column).data_type()).map_err(|what| {
-                    let (name, option) = columns.described(column);
-                    wrong(format!("{name} {}", what.replace("COLUMN", &option)))
-                })?;
-            }
-            Ok((columns, read))
-        };
-        let (columns, read, batches, count): (_, _, Box<dyn Iterator<Item = _>>, _) = match format {
-            BatchFormat::Parquet => {
-                let builder = file()?;
-                let builder = guarded(path, || Ok(ParquetRecordBatchReaderBuilder::try_new(builder)?))?;
+        let opened = Opened::new(path, format)?;
+        let names = opened.names();
+        if layout.label == Column::Last && names.last().is_some_and(|name| name.starts_with("__index_level_")) {
+            let what =
+                "the last column is an index of pandas: name the label with --label, and leave the index out with --drop last";
+            return Err(wrong(what.into()));
+        }
+        let columns = layout.columns(&names, wrong)?.named(names, wrong)?;
+        let read: Vec<usize> = (0..columns.roles.len()).filter(|&column| columns.roles[column] != Role::Dropped).collect();
+        for &column in &read {
+            check_type(columns.roles[column], opened.schema().field(column).data_type()).map_err(|what| {
+                let (name, option) = columns.described(column);
+                wrong(format!("{name} {}", what.replace("COLUMN", &option)))
+            })?;
+        }
+        let (batches, count): (Box<dyn Iterator<Item = _>>, _) = match opened {
+            Opened::Parquet(builder) => {
                 let count = usize::try_from(builder.metadata().file_metadata().num_rows()).ok();
-                let (columns, read) = columns_of(builder.schema())?;
                 let mask = ProjectionMask::roots(builder.parquet_schema(), read.iter().copied());
                 let reader = guarded(path, || Ok(builder.with_projection(mask).with_batch_size(BATCH).build()?))?;
-                (columns, read, Box::new(reader), count)
+                (Box::new(reader), count)
             }
-            BatchFormat::ArrowFile | BatchFormat::ArrowStream => {
-                let stream = guarded(path, || ArrowStream::open(path, format == BatchFormat::ArrowFile))?;
-                let (columns, read) = columns_of(stream.schema())?;
+            Opened::Arrow(stream) => {
                 let kept = read.clone();
-                (columns, read, Box::new(stream.map(move |batch| batch?.project(&kept))), None)
+                (Box::new(stream.map(move |batch| batch?.project(&kept))), None)
             }
         };
         Ok((Self { path: path.to_path_buf(), read, batches, count }, columns))
@@ -101,16 +124,7 @@ impl Batches {
 
     /// The names of the columns of a file.
     pub(crate) fn names(path: &Path, format: BatchFormat) -> Result<Vec<String>> {
-        let schema = match format {
-            BatchFormat::Parquet => {
-                let file = File::open(path).map_err(DataError::io(path, "open"))?;
-                guarded(path, || Ok(ParquetRecordBatchReaderBuilder::try_new(file)?))?.schema().clone()
-            }
-            BatchFormat::ArrowFile | BatchFormat::ArrowStream => {
-                guarded(path, || ArrowStream::open(path, format == BatchFormat::ArrowFile))?.schema().clone()
-            }
-        };
-        Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+        Ok(Opened::new(path, format)?.names())
     }
 
     pub(crate) fn path(&self) -> &Path {

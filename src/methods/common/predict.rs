@@ -3,10 +3,10 @@
 use crate::cluster::BoxError;
 use crate::data::Shard;
 use crate::models::layout::flat_mut;
-use crate::models::{Batch, Model, Output, Scratch};
+use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 
 /// Predictions for some rows.
@@ -36,7 +36,7 @@ pub fn draw_targets<F: Real>(
     let mut can_draw = true;
     shard.blocks(scratch, |rows, batch, scratch| {
         for (place, row) in rows.enumerate() {
-            let one = Batch { x: batch.x.slice_move(s![place..=place, ..]), y: batch.y.slice_move(s![place..=place]) };
+            let one = batch.slice(place..place + 1);
             let mut stream = seed.stream(Who::Run, first + row as u64, Purpose::Predictive);
             let own = flat_mut(drawn.row_mut(row));
             can_draw = can_draw && model.draw_targets(theta, one, &mut stream, own, scratch);
