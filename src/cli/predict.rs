@@ -3,8 +3,8 @@
 use super::import::{HeaderName, column, delimiter, share};
 use crate::config::Registry;
 use crate::data::{
-    ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
-    detect, is_libsvm, listed, read_libsvm,
+    ArrayFile, Column, ColumnUse, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table,
+    TableLayout, Targets, UsedColumn, detect, is_libsvm, listed, read_libsvm,
 };
 use crate::job::predictor::{Predictions, Predictor, RawRows};
 use crate::job::topic_model::TopicModel;
@@ -116,13 +116,16 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         FittedModel::Table(predictor) => predict_rows(args, predictor, to),
         FittedModel::Topics(model) => predict_documents(args, model, to),
     };
-    let Predicted { count, metrics } = match outcome {
+    let Predicted { count, unpredicted, metrics } = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
         outcome => outcome?,
     };
     if let Some(partial) = partial {
         partial.commit().with_context(|| format!("{}: cannot write", place()))?;
         eprintln!("mpibayes: {count} predicted in {}", place());
+    }
+    if let Some((rows, first)) = unpredicted {
+        eprintln!("mpibayes: {} without a prediction, of which the first is {first}", text::counted(rows, "row"));
     }
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");
@@ -150,6 +153,8 @@ impl FittedModel {
 struct Predicted {
     /// The number of rows or documents, with the noun.
     count: String,
+    /// How many rows could not be predicted, and why the first of them could not.
+    unpredicted: Option<(usize, String)>,
     /// The metrics, if labels are known.
     metrics: Option<String>,
 }
@@ -164,7 +169,8 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
         Format::Idx => predict_images(args, predictor, &mut output),
         Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
     }?;
-    Ok(Predicted { count: text::counted(output.rows, "row"), metrics: output.finish()? })
+    let (without, unpredicted) = (output.unpredicted.as_ref().map_or(0, |(rows, _)| *rows), output.unpredicted.take());
+    Ok(Predicted { count: text::counted(output.rows - without, "row"), unpredicted, metrics: output.finish()? })
 }
 
 /// Writes the topic weights of each document, with its index in the imported files.
@@ -196,7 +202,7 @@ fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>)
         }
     }
     csv.flush()?;
-    Ok(Predicted { count: text::counted(all, "document"), metrics: None })
+    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, metrics: None })
 }
 
 /// Whether the reader of the output, such as `head`, has closed it.
@@ -217,6 +223,8 @@ struct Output {
     labelled: bool,
     tally: Tally,
     rows: usize,
+    /// How many rows have no prediction, and why the first of them has none.
+    unpredicted: Option<(usize, String)>,
 }
 
 impl Output {
@@ -238,7 +246,16 @@ impl Output {
         let Interval { mass, kind } = Interval::default();
         let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
         let interval = (can_draw && classes.is_empty()).then_some(interval);
-        Ok(Self { csv: csv::Writer::from_writer(to), interval, draws, classes, labelled: false, tally, rows: 0 })
+        Ok(Self {
+            csv: csv::Writer::from_writer(to),
+            interval,
+            draws,
+            classes,
+            labelled: false,
+            tally,
+            rows: 0,
+            unpredicted: None,
+        })
     }
 
     /// The number of the first of the next rows, if targets are to be drawn.
@@ -291,6 +308,18 @@ impl Output {
         Ok(())
     }
 
+    /// Writes a row without a prediction.
+    fn add_unpredicted(&mut self, label: Option<&str>, why: String) -> anyhow::Result<()> {
+        let mut record = vec![self.rows.to_string(), String::new()];
+        record.extend(label.map(str::to_owned));
+        let numbers = self.interval.map_or(0, |interval| 1 + interval.headings().len()) + self.classes.len() + self.draws;
+        record.resize(record.len() + numbers, String::new());
+        self.csv.write_record(record)?;
+        self.rows += 1;
+        self.unpredicted.get_or_insert((0, why)).0 += 1;
+        Ok(())
+    }
+
     /// Appends the standard deviation and the interval of predictive draws, and some of these.
     fn add_draws(&self, drawn: ArrayView1<f64>, record: &mut Vec<String>) {
         if let Some(interval) = self.interval {
@@ -339,6 +368,21 @@ impl<'a, 'b> Rows<'a, 'b> {
         Self { predictor, output, path, raw: RawRows::default(), labels: Vec::new(), targets: Vec::new(), failed: None }
     }
 
+    /// Adds a row that cannot be predicted.
+    fn push_unpredicted(&mut self, label: Option<&str>, why: String) -> Result<(), DataError> {
+        let written = if self.raw.is_empty() { Ok(()) } else { self.flush() };
+        let written = written.and_then(|()| self.output.add_unpredicted(label, why));
+        self.stop_on(written)
+    }
+
+    /// Reading ends at an error of predicting or writing, which is kept.
+    fn stop_on(&mut self, written: anyhow::Result<()>) -> Result<(), DataError> {
+        written.map_err(|cause| {
+            self.failed = Some(cause);
+            DataError::Request("stopped".into())
+        })
+    }
+
     /// Adds a row, with its label if known.
     fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, label: Option<&str>, place: Place) -> Result<(), DataError> {
         if let Some(label) = label {
@@ -347,13 +391,11 @@ impl<'a, 'b> Rows<'a, 'b> {
             self.labels.push(label.to_owned());
         }
         self.raw.push(row);
-        if self.raw.len() == BLOCK
-            && let Err(cause) = self.flush()
-        {
-            self.failed = Some(cause);
-            return Err(DataError::Request("stopped".into()));
+        if self.raw.len() < BLOCK {
+            return Ok(());
         }
-        Ok(())
+        let written = self.flush();
+        self.stop_on(written)
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
@@ -498,11 +540,6 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
         ..TableLayout::default()
     };
     let recipe = predictor.recipe.clone();
-    if let Some(recipe) = &recipe {
-        layout.dates = recipe.dates().map(|name| Column::Name(name.to_owned())).collect();
-        layout.texts = recipe.texts().map(|(name, _)| Column::Name(name.to_owned())).collect();
-        layout.allow_missing = true;
-    }
     let order = columns(path, predictor, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
@@ -514,13 +551,17 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
     let (mut values, mut used) = (Vec::new(), Vec::new());
     let read = table.rows(|row| {
         values.clear();
-        values.extend(order.iter().map(|&at| row.features[at]));
+        // A row to predict needs no weight.
+        values.extend(order.iter().map(|at| at.map_or(1.0, |at| row.features[at])));
         let place = row.place;
         let features = match &recipe {
-            Some(recipe) => {
-                recipe.apply(&values, &mut used).map_err(|what| DataError::content(path, place, what))?;
-                &used
-            }
+            Some(recipe) => match recipe.apply(&values, &mut used) {
+                Ok(()) => &used,
+                Err(what) => {
+                    let why = DataError::content(path, place, what).to_string();
+                    return rows.push_unpredicted(labelled.then_some(row.label), why);
+                }
+            },
             None => &values,
         };
         rows.push((0..).zip(features.iter().copied()), labelled.then_some(row.label), place)
@@ -528,46 +569,73 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
     rows.finish(read)
 }
 
-/// For each feature of the run, the index of its column among the features of the table. Columns are matched by name if both have names,
-/// otherwise by position.
-fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<usize>> {
-    let wanted: Vec<String> = match &predictor.recipe {
-        Some(recipe) => recipe.columns.iter().map(|column| column.name.clone()).collect(),
-        None => predictor.features.clone(),
+/// For each column that the run was given, the index of its column among the features of the table, which a weight need not have. Columns
+/// are matched by name if both have names, otherwise by position. Completes the layout.
+fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<Option<usize>>> {
+    let plain = || predictor.features.iter().map(|name| UsedColumn { name: name.clone(), r#use: ColumnUse::Number }).collect();
+    let wanted: Vec<UsedColumn> = predictor.recipe.as_ref().map_or_else(plain, |recipe| recipe.columns.clone());
+    // How the layout names the columns that are wanted; none for a weight that the table does not have.
+    let (order, columns) = match Table::names_in(path, layout)?.filter(|_| !wanted.is_empty()) {
+        Some(names) => by_name(path, &wanted, &names, layout)?,
+        None => by_position(path, predictor, &wanted, layout)?,
     };
-    let names = Table::names_in(path, layout)?;
-    let Some(names) = names.filter(|_| !wanted.is_empty()) else {
-        let table = Table::open(path, layout)?;
-        ensure!(
-            table.features() == predictor.width,
-            "{}: the table has {} columns of features, but the run has {}: name the column of labels with --label, or add a header with \
-             the names of the features",
-            path.display(),
-            table.features(),
-            predictor.width
-        );
-        return Ok((0..predictor.width).collect());
-    };
-    let missing: Vec<String> = wanted.iter().filter(|name| !names.contains(name)).cloned().collect();
-    ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), listed(&missing), listed(&names));
+    for (UsedColumn { r#use, .. }, column) in wanted.iter().zip(columns) {
+        match (r#use, column) {
+            (ColumnUse::Date, Some(column)) => layout.dates.push(column),
+            (ColumnUse::Indicators(_) | ColumnUse::Group(_), Some(column)) => layout.texts.push(column),
+            _ => {}
+        }
+    }
+    layout.allow_missing = predictor.recipe.is_some();
+    Ok(order)
+}
+
+type Matched = (Vec<Option<usize>>, Vec<Option<Column>>);
+
+/// Matches columns by their names, and leaves out all others.
+fn by_name(path: &Path, wanted: &[UsedColumn], names: &[String], layout: &mut TableLayout) -> anyhow::Result<Matched> {
+    let is_needed = |column: &&UsedColumn| column.r#use != ColumnUse::Weight;
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|column| is_needed(column) && !names.contains(&column.name))
+        .map(|column| column.name.clone())
+        .collect();
+    ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), listed(&missing), listed(names));
     let is_label = |place: usize, name: &String| match &layout.label {
         Column::Name(label) => label == name,
         Column::Number(number) => place + 1 == *number,
         Column::Last => place + 1 == names.len(),
         Column::None => false,
     };
-    let kept: Vec<&String> = names
-        .iter()
-        .enumerate()
-        .filter(|(place, name)| wanted.contains(name) && !is_label(*place, name))
-        .map(|(_, name)| name)
-        .collect();
-    let others = names.iter().enumerate().filter(|(place, name)| !wanted.contains(name) && !is_label(*place, name));
-    layout.drop = others.map(|(place, _)| Column::Number(place + 1)).collect();
+    let is_wanted = |name: &String| wanted.iter().any(|column| column.name == *name);
+    let (kept, others): (Vec<_>, Vec<_>) =
+        names.iter().enumerate().filter(|(place, name)| !is_label(*place, name)).partition(|(_, name)| is_wanted(name));
+    layout.drop = others.into_iter().map(|(place, _)| Column::Number(place + 1)).collect();
     layout.header = crate::data::Header::Yes;
-    let place = |name: &String| kept.iter().position(|kept| *kept == name);
-    wanted
-        .iter()
-        .map(|name| place(name).with_context(|| format!("{}: {name:?} is both a feature and the label", path.display())))
-        .collect()
+    let mut matched = Matched::default();
+    for column in wanted {
+        let place = kept.iter().position(|(_, kept)| **kept == column.name);
+        ensure!(place.is_some() || !is_needed(&column), "{}: {:?} is both a feature and the label", path.display(), column.name);
+        matched.0.push(place);
+        matched.1.push(place.map(|_| Column::Name(column.name.clone())));
+    }
+    Ok(matched)
+}
+
+/// Matches columns by their positions: the table has those that the run was given, and perhaps a label.
+fn by_position(path: &Path, predictor: &Predictor, wanted: &[UsedColumn], layout: &TableLayout) -> anyhow::Result<Matched> {
+    let count = if wanted.is_empty() { predictor.width } else { wanted.len() };
+    let features = Table::open(path, &TableLayout { is_import: false, ..layout.clone() })?.features();
+    ensure!(
+        features == count,
+        "{}: the table has {features} columns of features, but the run has {count}: name the column of labels with --label, or add a \
+         header with the names of the features",
+        path.display(),
+    );
+    let label = match layout.label {
+        Column::Number(number) => number,
+        _ => usize::MAX,
+    };
+    let column = |place: usize| Column::Number(if place + 1 < label { place + 1 } else { place + 2 });
+    Ok((0..count).map(|place| (Some(place), Some(column(place)))).unzip())
 }

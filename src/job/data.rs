@@ -89,15 +89,16 @@ pub(super) fn schema_of(
     (task, classes): (Task, &[String]),
     target_scale: f64,
 ) -> DataSchema {
-    let ExtraColumns { offset, groups } = recipe.map(Recipe::extra).unwrap_or_default();
-    let features = columns.saturating_sub(usize::from(offset) + usize::from(!groups.is_empty()));
+    let extra = recipe.map(Recipe::extra).unwrap_or_default();
+    let features = columns.saturating_sub(extra.count());
+    let ExtraColumns { offset, weight, groups } = extra;
     let output = match task {
         Task::Classification => Output::Classes(classes.len()),
         Task::Regression => Output::Number,
         Task::Counts => Output::Count,
     };
     let (classes, scales) = (classes.to_vec(), scales(scaling, features));
-    DataSchema { features, offset, groups, output, names, classes, scales, target_scale }
+    DataSchema { features, offset, weight, groups, output, names, classes, scales, target_scale }
 }
 
 /// The scale of each feature, unless rows are sparse or features are mixed.

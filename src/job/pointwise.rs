@@ -1,5 +1,6 @@
 //! What every draw says of every training row: log-likelihoods, from which cross-validation is estimated, and targets drawn from the model.
 
+use super::data::schema;
 use super::error::JobError;
 use crate::data::{Dataset, Shard, Split, Task};
 use crate::models::{Model, Scratch};
@@ -59,6 +60,7 @@ pub fn pointwise_arrays<F: Real>(
         Task::Regression => dataset.target_scaling(),
         Task::Classification | Task::Counts => (1.0, 0.0),
     };
+    let weight = schema(dataset)?.weight_column();
     let mut log_likelihood = vec![0.0; chains * draws * rows];
     let mut predictive = log_likelihood.clone();
     let (mut observed, mut can_draw) = (Vec::with_capacity(rows), true);
@@ -75,8 +77,9 @@ pub fn pointwise_arrays<F: Real>(
                 let mut stream = seed.stream(Who::Run, row as u64, Purpose::Predictive);
                 can_draw &= model.draw_targets(theta.view(), one, &mut stream, &mut drawn, scratch);
                 observed.push((one.y[0].f64() - offset) / scale);
+                let weight = weight.map_or(1.0, |column| one.x[[0, column]].f64());
                 for (draw, (loss, drawn)) in losses.iter().zip(&drawn).enumerate() {
-                    log_likelihood[draw * rows + row] = scale.ln() - loss;
+                    log_likelihood[draw * rows + row] = weight * scale.ln() - loss;
                     predictive[draw * rows + row] = (drawn - offset) / scale;
                 }
             }

@@ -75,7 +75,9 @@ pub enum ModelError {
         upper: f64,
     },
     /// The posterior has no closed form.
-    #[error("the posterior has no closed form: that needs normal priors, a given noise variance, and neither offset nor groups")]
+    #[error(
+        "the posterior has no closed form: that needs normal priors, a given noise variance, and no offset, weights or groups"
+    )]
     NoClosedForm,
     /// A mixture has no components.
     #[error("a mixture needs at least one component")]

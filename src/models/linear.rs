@@ -55,7 +55,8 @@ impl Linear {
     /// Mean and covariance of the exact posterior p ∝ p0 exp(−Σ ℓ/α) given these rows, a Gaussian.
     ///
     /// # Errors
-    /// If the noise variance is a parameter, a prior is not normal, the data have an offset or groups, the temperature is not positive, or squares of the data overflow.
+    /// If the noise variance is a parameter, a prior is not normal, the data have an offset, weights or groups, the temperature is not
+    /// positive, or squares of the data overflow.
     pub fn posterior<F: Real>(&self, batch: Batch<F>, temperature: f64) -> Result<(Array1<f64>, Array2<f64>), ModelError> {
         let (Some(variance), Some(precisions)) = (self.family().known, self.normal_precisions()) else {
             return Err(ModelError::NoClosedForm);

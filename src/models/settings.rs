@@ -13,6 +13,8 @@ pub struct DataSchema {
     pub features: usize,
     /// Whether the column after the features is an offset of the linear predictor.
     pub offset: bool,
+    /// Whether the next column is the weight of the row: how often it counts.
+    pub weight: bool,
     /// The names of the groups; if there are any, the last column of a row is the index of its group.
     pub groups: Vec<String>,
     /// The kind of targets.
@@ -28,12 +30,13 @@ pub struct DataSchema {
 }
 
 impl DataSchema {
-    /// Unscaled features without names, offset and groups.
+    /// Unscaled features without names and without columns after them.
     pub fn new(features: usize, output: Output) -> Self {
         let scales = Some(vec![1.0; features]);
         Self {
             features,
             offset: false,
+            weight: false,
             groups: Vec::new(),
             output,
             names: Vec::new(),
@@ -43,7 +46,7 @@ impl DataSchema {
         }
     }
 
-    /// Checks that there is neither an offset nor a group, for this kind of model.
+    /// Checks that no columns follow the features, for this kind of model.
     ///
     /// # Errors
     /// If there is one.
@@ -52,13 +55,28 @@ impl DataSchema {
             return Ok(());
         }
         let sentence =
-            format!("does not suit the data: {kind} has no use for the offset or the groups of rows; import without them");
+            format!("does not suit the data: {kind} has no use for offsets, weights and groups of rows; import without them");
         Err(KeyError::table(sentence))
+    }
+
+    /// The column of offsets.
+    pub fn offset_column(&self) -> Option<usize> {
+        self.offset.then_some(self.features)
+    }
+
+    /// The column of weights.
+    pub fn weight_column(&self) -> Option<usize> {
+        self.weight.then_some(self.features + usize::from(self.offset))
+    }
+
+    /// The column of the indices of groups.
+    pub fn group_column(&self) -> Option<usize> {
+        (!self.groups.is_empty()).then(|| self.columns() - 1)
     }
 
     /// The number of columns of a row.
     pub fn columns(&self) -> usize {
-        self.features + usize::from(self.offset) + usize::from(!self.groups.is_empty())
+        self.features + usize::from(self.offset) + usize::from(self.weight) + usize::from(!self.groups.is_empty())
     }
 }
 

@@ -14,6 +14,7 @@ mod logistic_prior;
 #[cfg(feature = "plots")]
 mod plots;
 mod predict;
+mod real_data;
 mod recalibrate;
 mod resume;
 mod rules;

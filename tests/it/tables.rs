@@ -146,18 +146,22 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.write("new.csv", "school,region,years,age\ns3,west,40,40\ns9,west,40,40\n");
     let rows: Vec<Vec<f64>> = predicted("new.csv").lines().skip(1).map(columns).collect();
     assert!(rows[1][2] > 1.1 * rows[0][2], "{rows:?}");
-    for (table, says) in [
-        (
-            "school,region,years,age\ns3,east,2,40\n",
-            "new.csv, line 2: \"region\" has a value that the training rows do not have; they have north, south, west",
-        ),
-        ("school,region,years,age\ns3,west,0,40\n", "the exposure \"years\" is 0: it must be positive"),
-        ("school,region,years,age\ns3,west,NA,40\n", "the value of \"years\" is missing"),
-        ("school,region,age\ns3,west,40\n", "the header lacks years"),
+    // Rows that cannot be predicted stay empty, and the first of them is explained.
+    let usable = "s3,west,2,40\n";
+    for (row, says) in [
+        ("s3,east,2,40\n", "line 3: \"region\" has a value that the training rows do not have; they have north, south, west"),
+        ("s3,west,0,40\n", "line 3: the exposure \"years\" is 0: it must be positive"),
+        ("s3,west,NA,40\n", "line 3: the value of \"years\" is missing"),
     ] {
-        cli.write("new.csv", table);
-        cli.alone("predict claims new.csv").end(1, &[says]);
+        cli.write("new.csv", format!("school,region,years,age\n{usable}{row}{usable}{row}"));
+        let said = format!("2 rows without a prediction, of which the first is new.csv, {says}");
+        let text = cli.alone("predict claims new.csv").end(0, &[&said]).stdout;
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 5 && lines[2] == "1,,,," && lines[4] == "3,,,,", "{text}");
+        assert!(lines[1].starts_with("0,") && lines[3].starts_with("2,") && lines[3].len() > 20, "{text}");
     }
+    cli.write("new.csv", "school,region,age\ns3,west,40\n");
+    cli.alone("predict claims new.csv").end(1, &["the header lacks years"]);
 }
 
 /// Odds ratios of a logistic regression, coefficients of a linear one in the units of the target, and cutpoints.
@@ -207,12 +211,11 @@ fn training_rows_decide_what_columns_become() {
     cli.alone(&format!("{import} -o a.h5"))
         .end(1, &["line 62: the label \"NA\" looks missing: leave such rows out with --missing drop"]);
     // The reference level is one of the training rows.
-    let says = "test.csv, line 2: \"kind\" has a value that the training rows do not have; they have x, y";
-    cli.alone(&format!("{import} --missing drop --test test.csv -o a.h5")).end(1, &[says]);
-    cli.write("test.csv", "size,kind,site,count\n1,y,s9,2\n,x,s0,1\n");
+    cli.write("test.csv", "size,kind,site,count\n1,w,s0,2\n1,y,s9,2\n,x,s0,1\n");
     let text = cli.stdout(&format!("{import} --missing mean-and-flag --test test.csv -o a.h5"));
     assert!(text.contains("train        60 rows") && text.contains("test         2 rows"), "{text}");
     assert!(text.contains("left out     1 row") && text.contains("3 groups: s0, s1, s2"), "{text}");
+    assert!(text.contains("look: 1 test row is left out, because \"kind\" has a value there"), "{text}");
     cli.write("run.toml", "[data]\nfile = \"a.h5\"\n[model]\nname = \"poisson\"\n[method]\nname = \"hmc\"\ndraws = 200\n");
     cli.succeed("run run.toml --output run");
     // A site that the training rows do not have is an average one; a gap is the mean of the training rows.
@@ -372,7 +375,8 @@ fn parquet_and_arrow_are_read_like_text() {
     cli.succeed("run few.toml --set method.draws=50 --output few");
     cli.write("full.csv", cli.read("all.csv").replace(",NA,", ",1.5,"));
     assert!(cli.stdout("predict few full.csv").lines().count() == 81);
-    cli.alone("predict few all.parquet").end(1, &["record 3: the value of \"weight\" is missing"]);
+    let said = "12 rows without a prediction, of which the first is all.parquet, record 3: the value of \"weight\" is missing";
+    assert_eq!(cli.alone("predict few all.parquet").end(0, &[said]).stdout.lines().count(), 81);
 
     // What columns are taken for, and probably are not, is said.
     let text = cli.stdout("import all.parquet --drop sold,region --missing drop -o plain.h5");
@@ -451,4 +455,95 @@ fn a_multinomial_regression_names_classes_and_columns() {
     assert!(mean("pear: size") > mean("melon: size") && mean("melon: size") > 0.0);
     let predicted = cli.stdout("predict run fruit.h5 --draws 1");
     assert!(predicted.starts_with("row,predicted,label,p(apple),p(melon),p(pear),draw_1\n"), "{predicted}");
+}
+
+/// A row of weight w counts as w rows. Rows to predict need no weight, and a table without header is predicted by the places of its columns.
+#[test]
+fn rows_count_by_their_weights_and_tables_need_no_header() {
+    let cli = Cli::new();
+    let noise = |row: usize| (row as f64 * 0.618_033_988_749_895 + 0.13).fract();
+    let fields = |row: usize| {
+        let (size, kind) = (row % 8, ["b", "a", "c"][row % 3]);
+        (size, kind, u8::from(0.3 * size as f64 - 1.0 + [0.0, 0.8, -0.5][row % 3] > 2.0 * noise(row) - 1.0))
+    };
+    let (mut weighted, mut copied) = (String::new(), String::new());
+    for row in 0..120 {
+        let (size, kind, label) = fields(row);
+        let weight = row * 7 % 4;
+        weighted += &format!("{size},{kind},{weight},{label}\n");
+        copied += &format!("{size},{kind},{label}\n").repeat(weight);
+    }
+    cli.write("weighted.csv", weighted);
+    cli.write("copied.csv", copied);
+    let text = cli.stdout("import weighted.csv --categorical 2 --weight 3 --scaling none -o weighted.h5");
+    assert!(text.contains("weight       each row counts x3 times") && text.contains("train        120 rows"), "{text}");
+    cli.succeed("import copied.csv --categorical 2 --scaling none -o copied.h5");
+    for name in ["weighted", "copied"] {
+        cli.succeed(&format!("init hmc --data {name}.h5 --model logistic -o {name}.toml"));
+        cli.succeed(&format!("run {name}.toml --set method.draws=2000 --output {name}"));
+    }
+    // Without weights the posterior is another one.
+    cli.succeed("import weighted.csv --categorical 2 --drop 3 --scaling none -o plain.h5");
+    cli.succeed("run weighted.toml --set data.file=plain.h5 --set method.draws=2000 --output plain");
+    let coefficients = |run: &str| -> Vec<[f64; 2]> {
+        let json: serde_json::Value = serde_json::from_str(&cli.stdout(&format!("summary {run} --json"))).unwrap();
+        let rows = json["coefficients"]["rows"].as_array().unwrap();
+        rows.iter().map(|row| ["mean", "sd"].map(|name| row[name].as_f64().unwrap())).collect()
+    };
+    let copied = coefficients("copied");
+    assert_eq!(copied.len(), 4);
+    // 8,000 draws have standard errors of about .015 sds.
+    let agrees = |run: &str| {
+        let pairs = || coefficients(run).into_iter().zip(&copied);
+        pairs().all(|(one, other)| (one[0] - other[0]).abs() < 0.1 * other[1] && (one[1] / other[1] - 1.0).abs() < 0.08)
+    };
+    assert!(agrees("weighted") && !agrees("plain"), "{:?} {copied:?}", coefficients("weighted"));
+
+    cli.write("new.csv", "3,a,2\n5,c,0\n");
+    let by_place = cli.stdout("predict weighted new.csv");
+    cli.write("labelled.csv", "yes,3,a,2\nno,5,c,0\n");
+    cli.alone("predict weighted labelled.csv --label first").end(1, &["unknown class \"yes\": the run has 0, 1"]);
+    cli.write("labelled.csv", "1,3,a,2\n0,5,c,0\n");
+    let columns = |text: &str, from: usize| -> Vec<String> {
+        text.lines().skip(1).map(|line| line.split(',').skip(from).collect::<Vec<_>>().join(",")).collect()
+    };
+    let labelled = cli.stdout("predict weighted labelled.csv --label first");
+    assert_eq!(columns(&by_place, 2), columns(&labelled, 3));
+    cli.write("named.csv", "x2,x1\na,3\nc,5\n");
+    assert_eq!(cli.stdout("predict weighted named.csv"), by_place);
+    cli.write("new.csv", "3,a\n");
+    cli.alone("predict weighted new.csv").end(1, &["the table has 2 columns of features, but the run has 3"]);
+    cli.write("negative.csv", "1,a,-1,0\n2,b,1,1\n");
+    cli.alone("import negative.csv --categorical 2 --weight 3 -o a.h5")
+        .end(1, &["line 1: the weight \"x3\" is -1: it cannot be negative"]);
+    cli.alone("run weighted.toml --set model.name=multinomial --output m")
+        .end(1, &["has no use for offsets, weights and groups"]);
+}
+
+/// The order of classes is that of their names, or the one that is asked for.
+#[test]
+fn classes_have_the_order_that_is_asked_for() {
+    let cli = Cli::new();
+    let line = |row: usize| {
+        let x = (row * 7 % 40) as f64 / 10.0;
+        let noise = (row as f64 * 0.618_033_988_749_895 + 0.13).fract() - 0.5;
+        format!("{x},{}\n", ["low", "medium", "high"][usize::from(x + noise > 1.5) + usize::from(x + noise > 2.5)])
+    };
+    cli.write("grades.csv", format!("x,grade\n{}", (0..120).map(line).collect::<String>()));
+    let sorted = cli.stdout("import grades.csv -o a.h5");
+    let ordered = cli.stdout("import grades.csv --classes low,medium,high -o b.h5");
+    assert!(sorted.contains("3: high, low, medium") && ordered.contains("3: low, medium, high"), "{sorted}{ordered}");
+    cli.succeed("init hmc --data b.h5 --model ordinal -o b.toml");
+    cli.succeed("run b.toml --set method.draws=200 --output b");
+    let summary = cli.stdout("summary b");
+    assert!(summary.contains("cutpoint[low | medium]") && summary.contains("cutpoint[medium | high]"), "{summary}");
+    for (classes, says) in [
+        ("low,medium", "rows have the label \"high\", which is not among the classes low, medium"),
+        ("low,medium,high,huge", "no row has the label \"huge\"; the labels are"),
+        ("low,medium,low,high", "the class \"low\" is listed twice"),
+    ] {
+        cli.alone(&format!("import grades.csv --classes {classes} -o c.h5")).end(1, &[says]);
+    }
+    cli.alone("import grades.csv --task regression --classes low -o c.h5")
+        .end(1, &["an order of classes is for classifications"]);
 }

@@ -8,7 +8,7 @@ pub(super) use args::{HeaderName, column, delimiter, share};
 
 use super::output::print;
 use crate::data::{Format, is_libsvm};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use args::{OutputArgs, RowArgs, TestArgs};
 use documents::{CountsArgs, DocumentTestArgs, TextArgs};
 use rows::{ArrayNames, ArraysArgs, ImagesArgs, LayoutArgs, LibsvmArgs, TableArgs};
@@ -72,6 +72,12 @@ pub struct ImportArgs {
     /// Which rows become test rows.
     #[command(flatten)]
     pub test: TestArgs,
+    /// The labels or targets of an NPY or IDX file
+    #[arg(long, value_name = "FILE", help_heading = "Arrays and images")]
+    pub labels: Option<PathBuf>,
+    /// The labels or targets of the file --test
+    #[arg(long, value_name = "FILE", requires_all = ["test", "labels"], help_heading = "Arrays and images")]
+    pub test_labels: Option<PathBuf>,
 }
 
 /// The formats of `mpibayes import`, each with the options that apply to it.
@@ -123,7 +129,12 @@ impl ImportArgs {
         let Self { files, force, rows, test, layout, .. } = self;
         let output = self.output.as_deref().context("name the dataset to write with -o")?;
         let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
-        prepared.prepare(files.iter().map(PathBuf::as_path).chain(test.inputs()))?;
+        let labels = self.labels.iter().chain(&self.test_labels);
+        prepared.prepare(files.iter().chain(labels).map(PathBuf::as_path).chain(test.inputs()))?;
+        if let (Some(labels), [file]) = (&self.labels, files.as_slice()) {
+            return self.import_labelled(file, labels, output);
+        }
+        ensure!(self.labels.is_none(), "--labels is for one file of features or images: several files are tables, see --label");
         if *layout != LayoutArgs::default() {
             return rows::table(files, layout, rows, test, output);
         }
@@ -145,7 +156,7 @@ impl ImportArgs {
             Format::Table => {}
             Format::Batches(_) => return rows::table(files, layout, rows, test, output),
             Format::Idx => {
-                bail!("{0}: this is an IDX file: use `mpibayes import images {0} --labels FILE`", file.display())
+                bail!("{}: images need their labels: give them with --labels FILE", file.display())
             }
             _ => return rows::arrays(file, &ArrayNames::default(), rows, test, output),
         }
@@ -159,6 +170,28 @@ impl ImportArgs {
         }
         documents::must_have_numbers(file)?;
         rows::table(files, layout, rows, test, output)
+    }
+
+    /// Imports a file of features or images whose labels are in another file.
+    fn import_labelled(&self, file: &Path, labels: &Path, output: &Path) -> anyhow::Result<String> {
+        let Self { rows, test, layout, test_labels, .. } = self;
+        let found = rows::format(file)?;
+        ensure!(
+            matches!(found, Format::Idx | Format::Npy | Format::Npz) && *layout == LayoutArgs::default(),
+            "{}: --labels is for NPY and IDX files: the labels of a table are a column of it, which --label names",
+            file.display()
+        );
+        if found != Format::Idx {
+            let names = ArrayNames { targets: Some(labels.into()), test_targets: test_labels.clone(), ..ArrayNames::default() };
+            return rows::arrays(file, &names, rows, test, output);
+        }
+        let has_more = test.test_fraction.is_some() || test.test_rows.is_some() || rows.task.is_some();
+        ensure!(
+            !has_more && test.test.is_some() == test_labels.is_some(),
+            "{}: images take test images by --test FILE --test-labels FILE, and are classified",
+            file.display()
+        );
+        rows::images((file, labels), test.test.as_deref().zip(test_labels.as_deref()), rows.scaling, output)
     }
 
     /// The options for documents; refuses those for rows.

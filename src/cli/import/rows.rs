@@ -37,6 +37,9 @@ pub struct LayoutArgs {
     /// Columns to leave out, named in the same way
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub drop: Vec<Column>,
+    /// All labels in their order, such as low,medium,high, for ordinal regressions [default: by number or alphabet]
+    #[arg(long, value_name = "LABEL,...", value_delimiter = ',')]
+    pub classes: Vec<String>,
     /// Columns of texts or codes, such as a region: each becomes an indicator (1 or 0) of each of its values but the first one
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub categorical: Vec<Column>,
@@ -55,6 +58,9 @@ pub struct LayoutArgs {
     /// The column of offsets, which are added to the linear predictor
     #[arg(long, value_name = "COLUMN", value_parser = column, conflicts_with = "exposure")]
     pub offset: Option<Column>,
+    /// The column of weights: a row of weight 2 counts as two rows
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub weight: Option<Column>,
     /// What becomes of rows with missing values [default: refuse]
     #[arg(long, value_enum)]
     pub missing: Option<MissingName>,
@@ -86,10 +92,10 @@ pub struct ArraysArgs {
 #[command(next_help_heading = "Arrays")]
 pub struct ArrayNames {
     /// The labels or targets of an NPY file of features
-    #[arg(long, value_name = "FILE.npy")]
+    #[arg(long, visible_alias = "labels", value_name = "FILE.npy")]
     pub targets: Option<PathBuf>,
     /// The labels or targets of the file --test
-    #[arg(long, value_name = "FILE.npy", requires_all = ["test", "targets"])]
+    #[arg(long, visible_alias = "test-labels", value_name = "FILE.npy", requires_all = ["test", "targets"])]
     pub test_targets: Option<PathBuf>,
     /// The array of features in an NPZ file [default: x_train or x]
     #[arg(long, value_name = "NAME", conflicts_with = "targets")]
@@ -156,12 +162,22 @@ impl ImagesArgs {
     pub fn import(&self) -> anyhow::Result<String> {
         let inputs = [&self.file, &self.labels].into_iter().chain(&self.test_images).chain(&self.test_labels);
         self.output.prepare(inputs.map(PathBuf::as_path))?;
-        let pair = |images: &PathBuf, labels: &PathBuf| IdxPair { images: images.clone(), labels: labels.clone() };
-        let test = self.test_images.as_ref().zip(self.test_labels.as_ref()).map(|(images, labels)| pair(images, labels));
-        let scaling = self.scaling.map_or(Scaling::Pixels, Scaling::from);
-        import_idx(&pair(&self.file, &self.labels), test.as_ref(), scaling, &self.output.output)?;
-        describe(&self.output.output, scaling)
+        let test = self.test_images.as_deref().zip(self.test_labels.as_deref());
+        images((&self.file, &self.labels), test, self.scaling, &self.output.output)
     }
+}
+
+/// Imports images with their labels, and perhaps test images with theirs, and describes the dataset.
+pub fn images(
+    train: (&Path, &Path),
+    test: Option<(&Path, &Path)>,
+    scaling: Option<ScalingName>,
+    output: &Path,
+) -> anyhow::Result<String> {
+    let pair = |(images, labels): (&Path, &Path)| IdxPair { images: images.to_path_buf(), labels: labels.to_path_buf() };
+    let scaling = scaling.map_or(Scaling::Pixels, Scaling::from);
+    import_idx(&pair(train), test.map(pair).as_ref(), scaling, output)?;
+    describe(output, scaling)
 }
 
 impl LibsvmArgs {
@@ -219,11 +235,13 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
             ..TableLayout::default()
         },
         columns: ColumnOptions {
+            classes: layout.classes.clone(),
             categorical: layout.categorical.clone(),
             references: layout.reference.clone(),
             group: layout.group.clone(),
             offset: layout.offset.clone(),
             exposure: layout.exposure.clone(),
+            weight: layout.weight.clone(),
             missing: layout.missing.map_or(Missing::Refuse, Missing::from),
         },
         scaling,
@@ -301,6 +319,7 @@ fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
         }
         ColumnUse::Offset => Some(("offset", format!("{name} is added to linear predictors"))),
         ColumnUse::Exposure => Some(("exposure", format!("log({name}) is added to linear predictors"))),
+        ColumnUse::Weight => Some(("weight", format!("each row counts {name} times"))),
     }
 }
 

@@ -61,7 +61,9 @@ fn an_idx_import_says_what_it_made() {
         assert!(said.contains(line), "{line:?} in\n{said}");
     }
     let refused = import(&args(folder.path(), "@images -o @j.h5")).unwrap_err().to_string();
-    assert!(refused.contains("mpibayes import images"), "{refused}");
+    assert!(refused.contains("images need their labels: give them with --labels FILE"), "{refused}");
+    let detected = import(&args(folder.path(), "@images --labels @labels -o @j.h5")).unwrap();
+    assert_eq!(detected.replace("j.h5", "i.h5"), said);
 }
 
 #[test]
@@ -81,12 +83,17 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     file("n.npy", b"1,2\n3,4\n");
     let said = import(&args(folder.path(), "arrays @x.npy --targets @y.npy -o @x.h5")).unwrap();
     assert!(said.contains("features  2 (1 × 2)") && said.contains("scaling   pixels"), "{said}");
+    let again = import(&args(folder.path(), "@x.npy --labels @y.npy --test @x.npy --test-labels @y.npy -o @l.h5")).unwrap();
+    assert!(again.contains("features  2 (1 × 2)") && again.contains("test      2 rows"), "{again}");
     let said =
         import(&args(folder.path(), "table @t.txt --task regression --label first --drop last --test-rows @rows.txt -o @t.h5"));
     let said = said.unwrap();
     assert!(said.contains("train     2 rows") && said.contains("features  1\n"), "{said}");
     for (typed, says) in [
         ("@x.npy -o @n.h5", "x.npy: an NPY file holds features alone: give their labels or targets with `mpibayes import arrays"),
+        ("@t.txt --labels @y.npy -o @n.h5", "t.txt: --labels is for NPY and IDX files: the labels of a table are a column"),
+        ("@x.npy @x.npy --labels @y.npy -o @n.h5", "--labels is for one file"),
+        ("@x.npy --labels @y.npy --label 1 -o @n.h5", "--labels is for NPY and IDX files"),
         ("arrays @x.npy --targets @y.npy --label 1 -o @n.h5", "unexpected argument '--label'"),
         ("arrays @x.npy --targets @y.npy --features-name x -o @n.h5", "cannot be used"),
         ("arrays @x.npy --targets @y.npy --test @x.npy -o @n.h5", "--test-targets FILE.npy"),

@@ -32,7 +32,7 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     for (&label, record) in train_labels.iter().zip(1..) {
         labels.index(&label.to_string(), &train.labels, Place::Record(record))?;
     }
-    let (classes, final_indices) = labels.sort(&train.labels)?;
+    let (classes, final_indices) = labels.sort(&[], &train.labels)?;
     // Labels are bytes: this table maps them to classes.
     let mut class_of = [None; 256];
     for label in 0..=255_u8 {

@@ -1,6 +1,6 @@
 //! Maps labels, as written in the input, to class indices.
 
-use crate::data::error::{DataError, Place, Result};
+use crate::data::error::{DataError, Place, Result, listed};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -46,8 +46,12 @@ impl Labels {
         self.names.get(index as usize).map_or("", String::as_str)
     }
 
-    /// The sorted class names (by number if all are numbers, else by text), and the final index of each provisional one.
-    pub(crate) fn sort(&self, path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+    /// The class names in the wanted order, or else sorted (by number if all are numbers, else by text), and the final index of each
+    /// provisional one.
+    pub(crate) fn sort(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+        if !wanted.is_empty() {
+            return self.in_order(wanted, path);
+        }
         if let [only] = self.names.as_slice() {
             let what = format!("every training row has the label {only:?}: a classification needs at least two classes");
             return Err(DataError::content(path, Place::File, what));
@@ -74,6 +78,27 @@ impl Labels {
     }
 }
 
+impl Labels {
+    /// All labels, each of which is wanted once, in the wanted order.
+    fn in_order(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+        let wrong = |what: String| Err(DataError::content(path, Place::File, what));
+        if let Some(name) = wanted.iter().enumerate().find_map(|(place, name)| wanted[..place].contains(name).then_some(name)) {
+            return wrong(format!("the class {name:?} is listed twice"));
+        }
+        if let Some(name) = wanted.iter().find(|name| !self.indices.contains_key(*name)) {
+            return wrong(format!("no row has the label {name:?}; the labels are {}", listed(&self.names)));
+        }
+        let mut final_indices = Vec::with_capacity(wanted.len());
+        for name in &self.names {
+            match (0..).zip(wanted).find(|(_, other)| *other == name) {
+                Some((place, _)) => final_indices.push(place),
+                None => return wrong(format!("rows have the label {name:?}, which is not among the classes {}", listed(wanted))),
+            }
+        }
+        Ok((wanted.to_vec(), final_indices))
+    }
+}
+
 /// The error for a test row of a class that the training rows do not have.
 pub(crate) fn unknown(label: &str, path: &Path, place: Place) -> DataError {
     let what = format!("the test row's label {label:?} does not occur in the training data: a model cannot know this class");
@@ -90,7 +115,7 @@ mod tests {
         for (label, line) in labels.iter().zip(1..) {
             all.index(label, Path::new("x.csv"), Place::Line(line))?;
         }
-        all.sort(Path::new("x.csv"))
+        all.sort(&[], Path::new("x.csv"))
     }
 
     #[test]

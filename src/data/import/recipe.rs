@@ -23,6 +23,8 @@ pub enum ColumnUse {
     Offset,
     /// The logarithm of the number is added to linear predictors.
     Exposure,
+    /// The number says how often the row counts.
+    Weight,
 }
 
 impl ColumnUse {
@@ -55,6 +57,8 @@ pub struct Recipe {
 pub(crate) struct ExtraColumns {
     /// Whether there is a column with the offset of the linear predictor.
     pub offset: bool,
+    /// Whether there is a column with the weight of the row.
+    pub weight: bool,
     /// The names of the groups, whose index is the last column; if there are none, there is no such column.
     pub groups: Vec<String>,
 }
@@ -62,7 +66,7 @@ pub(crate) struct ExtraColumns {
 impl ExtraColumns {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        usize::from(self.offset) + usize::from(!self.groups.is_empty())
+        usize::from(self.offset) + usize::from(self.weight) + usize::from(!self.groups.is_empty())
     }
 }
 
@@ -72,35 +76,35 @@ impl Recipe {
         self.left_out == 0 && self.columns.iter().all(|column| column.r#use == ColumnUse::Number)
     }
 
-    /// The names of the columns of a dataset: features, then the offset and the group.
+    /// The names of the columns of a dataset: features, then the offset, the weight and the group.
     pub fn names(&self) -> Vec<String> {
         let of_features = self.columns.iter().flat_map(|UsedColumn { name, r#use }| match r#use {
             ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::Date => vec![name.clone()],
             ColumnUse::NumberOrMean(_) => vec![name.clone(), format!("{name}[missing]")],
             ColumnUse::Indicators(levels) => levels.iter().skip(1).map(|level| format!("{name}[{level}]")).collect(),
-            ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure => Vec::new(),
+            ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure | ColumnUse::Weight => Vec::new(),
         });
         let offset = self.offset().map(|column| match column.r#use {
             ColumnUse::Exposure => format!("log({})", column.name),
             _ => column.name.clone(),
         });
+        let weight = self.weight().map(|column| column.name.clone());
         let group = self.group().map(|(name, _)| name.to_owned());
-        of_features.chain(offset).chain(group).collect()
+        of_features.chain(offset).chain(weight).chain(group).collect()
     }
 
     /// The columns after the features.
     pub(crate) fn extra(&self) -> ExtraColumns {
         let groups = self.group().map(|(_, levels)| levels.to_vec()).unwrap_or_default();
-        ExtraColumns { offset: self.has_offset(), groups }
-    }
-
-    /// Whether there is an offset.
-    pub fn has_offset(&self) -> bool {
-        self.offset().is_some()
+        ExtraColumns { offset: self.offset().is_some(), weight: self.weight().is_some(), groups }
     }
 
     fn offset(&self) -> Option<&UsedColumn> {
         self.columns.iter().find(|column| matches!(column.r#use, ColumnUse::Offset | ColumnUse::Exposure))
+    }
+
+    fn weight(&self) -> Option<&UsedColumn> {
+        self.columns.iter().find(|column| column.r#use == ColumnUse::Weight)
     }
 
     /// The column of groups and its levels.
@@ -130,14 +134,23 @@ impl Recipe {
         self.columns.iter().zip(values).any(lacks)
     }
 
+    /// The first column whose value is a level that training rows do not have.
+    pub(crate) fn unknown_level(&self, values: &[f64]) -> Option<&str> {
+        self.columns.iter().zip(values).find_map(|(UsedColumn { name, r#use }, &value)| match r#use {
+            // Codes are whole numbers.
+            ColumnUse::Indicators(levels) if !value.is_nan() && value as usize >= levels.len() => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// Overwrites `row` with what becomes of the values of the columns; texts are given as the numbers of their levels. The error says
     /// which value cannot be used.
     ///
     /// # Errors
-    /// If a value is missing, a level is unknown, or an exposure is not positive.
+    /// If a value is missing, a level is unknown, an exposure is not positive, or a weight is negative.
     pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), String> {
         row.clear();
-        let (mut offset, mut group) = (None, None);
+        let (mut offset, mut weight, mut group) = (None, None, None);
         for (UsedColumn { name, r#use }, &value) in self.columns.iter().zip(values) {
             if value.is_nan() && !r#use.fills_in() {
                 return Err(format!("the value of {name:?} is missing"));
@@ -156,9 +169,12 @@ impl Recipe {
                 ColumnUse::Offset => offset = Some(value),
                 ColumnUse::Exposure if value > 0.0 => offset = Some(value.ln()),
                 ColumnUse::Exposure => return Err(format!("the exposure {name:?} is {value}: it must be positive")),
+                ColumnUse::Weight if value >= 0.0 => weight = Some(value),
+                ColumnUse::Weight => return Err(format!("the weight {name:?} is {value}: it cannot be negative")),
             }
         }
         row.extend(offset);
+        row.extend(weight);
         row.extend(group);
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::data::readers::columns::{Column, Header, TableLayout};
 use crate::data::readers::levels::Levels;
 use crate::data::readers::source::file_name;
 use crate::data::readers::table::{Row, Table};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What to import from a table, and how.
@@ -33,9 +34,11 @@ pub struct TableImport {
     pub scaling: Scaling,
 }
 
-/// Which columns are more than a number, and what becomes of missing values.
+/// The order of classes, which columns are more than a number, and what becomes of missing values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnOptions {
+    /// All labels in their order, for classes; empty to sort them.
+    pub classes: Vec<String>,
     /// Columns of texts or codes, which become indicators.
     pub categorical: Vec<Column>,
     /// Which value of such a column the others are compared with, by the name of the column; else its first one.
@@ -46,6 +49,8 @@ pub struct ColumnOptions {
     pub offset: Option<Column>,
     /// A column of numbers whose logarithms are added to linear predictors.
     pub exposure: Option<Column>,
+    /// A column of numbers that say how often each row counts.
+    pub weight: Option<Column>,
     /// What becomes of rows with missing values.
     pub missing: Missing,
 }
@@ -94,11 +99,16 @@ struct SortedLevels {
 pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> {
     let path = import.train.first().ok_or_else(|| DataError::Request("no table to import".into()))?;
     let layout = import.layout()?;
+    if !import.columns.classes.is_empty() && import.task != Task::Classification {
+        return Err(DataError::Request("an order of classes is for classifications: this is none".into()));
+    }
     let count = || import.train.iter().map(|path| Table::open(path, &layout)?.count()).sum();
     let mut splitter = RowSplitter::new(&import.test, path, count)?;
     let Survey { recipe, texts, options, levels } = import.survey(&layout, splitter.clone())?;
     if recipe.extra().count() > 0 && import.scaling == Scaling::Principal {
-        return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
+        return Err(DataError::Request(
+            "principal components mix all columns: offsets, weights and groups need another scaling".into(),
+        ));
     }
     let known = || levels.iter().map(|sorted| sorted.levels.clone()).collect();
     let names = recipe.names();
@@ -110,11 +120,13 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         return Err(DataError::content(path, Place::File, what));
     }
     let mut writer = Writer::new(output, names.len(), import.scaling)?;
-    let mut targets = TargetCollector::new(import.task);
+    let mut targets = TargetCollector::new(import.task).in_order(&import.columns.classes);
     let mut suspects = Suspects::new(import.task, texts.len());
     let (mut rows, mut values, mut used) = (0, Vec::new(), Vec::new());
+    // Test rows that are left out, by the column that has a value that no training row has.
+    let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     // Whether the row is used; then `used` holds it.
-    let mut convert = |features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
+    let mut convert = |split: Split, features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
         values.clear();
         values.extend(features.iter().zip(&texts).map(|(&value, text)| match text {
             // Codes are whole numbers.
@@ -123,14 +135,21 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         }));
         match recipe.apply(&values, used) {
             Err(_) if import.columns.missing != Missing::Refuse && recipe.lacks_value(&values) => Ok(false),
-            applied => applied.map(|()| true),
+            Err(what) => match recipe.unknown_level(&values) {
+                Some(name) if split == Split::Test => {
+                    *unknown.entry(name.to_owned()).or_default() += 1;
+                    Ok(false)
+                }
+                _ => Err(what),
+            },
+            Ok(()) => Ok(true),
         }
     };
     import.each_row(&layout, known(), |path, row| {
         let split = splitter.split(row.index);
         rows = row.index + 1;
         if !import.is_left_out(row.label)
-            && convert(row.features, &mut used).map_err(|what| DataError::content(path, row.place, what))?
+            && convert(split, row.features, &mut used).map_err(|what| DataError::content(path, row.place, what))?
         {
             targets.cell(split, row.label, path, row.place)?;
             writer.push(split, &used)?;
@@ -150,7 +169,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         test.rows(|row| {
             let place = row.place;
             if !import.is_left_out(row.label)
-                && convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
+                && convert(Split::Test, row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
                 targets.check_known(row.label, path, place)?;
                 targets.cell(Split::Test, row.label, path, place)?;
@@ -164,7 +183,13 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if train.len() == 0 {
         return Err(DataError::content(path, Place::File, "every training row lacks a value: no row remains"));
     }
-    let (shape, warnings) = (vec![names.len()], suspects.warnings(&recipe, &options));
+    let (shape, mut warnings) = (vec![names.len()], suspects.warnings(&recipe, &options));
+    warnings.extend(unknown.iter().map(|(name, rows)| {
+        format!(
+            "{rows} test {} left out, because {name:?} has a value there that no training row has",
+            if *rows == 1 { "row is" } else { "rows are" }
+        )
+    }));
     let recipe = (!recipe.is_plain()).then_some(recipe);
     let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
     writer.finish(&description, train, test, path)?;
@@ -180,7 +205,8 @@ impl TableImport {
             return Err(DataError::Request(what.into()));
         }
         let allow_missing = self.columns.missing != Missing::Refuse;
-        let marked = self.columns.offset.iter().chain(&self.columns.exposure).cloned().collect();
+        let ColumnOptions { offset, exposure, weight, .. } = &self.columns;
+        let marked = offset.iter().chain(exposure).chain(weight).cloned().collect();
         Ok(TableLayout { texts, marked, allow_missing, is_import: true, ..self.layout.clone() })
     }
 
@@ -190,7 +216,10 @@ impl TableImport {
         let table = Table::open(first, layout)?;
         let (names, texts, dates) = (table.feature_names(), table.texts(), table.dates());
         let (options, of_texts) = (table.feature_options(), only_texts(layout, &table));
-        let offset = table.marked().first().copied();
+        let mut marked = table.marked().into_iter();
+        let has_offset = self.columns.offset.is_some() || self.columns.exposure.is_some();
+        let offset = if has_offset { marked.next() } else { None };
+        let weight = marked.next();
         drop(table);
         let mut uses = Vec::new();
         for (place, &text) in texts.iter().enumerate() {
@@ -199,6 +228,7 @@ impl TableImport {
                 Some(_) => ColumnUse::Indicators(Vec::new()),
                 None if offset == Some(place) && self.columns.exposure.is_some() => ColumnUse::Exposure,
                 None if offset == Some(place) => ColumnUse::Offset,
+                None if weight == Some(place) => ColumnUse::Weight,
                 None if dates[place] => ColumnUse::Date,
                 None => ColumnUse::Number,
             });

@@ -15,6 +15,8 @@ const MANY_CLASSES: usize = 50;
 /// Collects targets in memory, because class indices are known only at the end.
 pub(crate) struct TargetCollector {
     task: Task,
+    /// The wanted order of the classes; else they are sorted.
+    order: Vec<String>,
     labels: Labels,
     /// Whether each class has training rows.
     in_train: Vec<bool>,
@@ -28,12 +30,18 @@ impl TargetCollector {
     pub(crate) fn new(task: Task) -> Self {
         Self {
             task,
+            order: Vec::new(),
             labels: Labels::default(),
             in_train: Vec::new(),
             first_place: Vec::new(),
             classes: Default::default(),
             numbers: Default::default(),
         }
+    }
+
+    /// With classes in this order, unless it is empty.
+    pub(crate) fn in_order(self, order: &[String]) -> Self {
+        Self { order: order.to_vec(), ..self }
     }
 
     /// Adds the label or target of a row of a table.
@@ -124,7 +132,7 @@ impl TargetCollector {
         let unless_empty = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
         match self.task {
             Task::Classification => {
-                let (names, final_indices) = self.labels.sort(path)?;
+                let (names, final_indices) = self.labels.sort(&self.order, path)?;
                 let [train, test] = self
                     .classes
                     .map(|classes| classes.into_iter().map(|class| final_indices[class as usize]).collect::<Vec<_>>());

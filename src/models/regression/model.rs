@@ -1,4 +1,4 @@
-//! A regression: a linear predictor with an offset and effects of groups, the distribution of targets given it, and priors.
+//! A regression: a linear predictor with an offset and effects of groups, the distribution of targets given it, weights of rows, and priors.
 
 use super::effects::GroupEffects;
 use super::family::Family;
@@ -10,19 +10,22 @@ use crate::models::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
 use std::ops::Range;
 
 /// y ~ D(η, ψ) with η = wᵀx + b + offset + the deviations of the row's group.
 ///
 /// θ has the weights w, the intercept b, the log-precision of the weights if it is sampled, ψ, and the parameters of the groups. The columns
-/// of x are the features, then the offset and the group if the data have them.
+/// of x are the features, then the offset, the weight and the group if the data have them. A row of weight w counts w times in the posterior,
+/// and once in predictions.
 #[derive(Clone, Debug)]
 pub struct Regression<D> {
     pub(super) predictor: LinearPredictor,
     pub(super) prior: WeightPrior,
     /// The column of x that holds the offset.
     pub(super) offset: Option<usize>,
+    /// The column of x that holds the weight of the row.
+    pub(super) weight: Option<usize>,
     pub(super) effects: Option<GroupEffects>,
     pub(super) family: D,
     /// The names of the features; empty if they have none.
@@ -61,7 +64,7 @@ impl<D: Family> Regression<D> {
 
     /// The precisions of the weights and the intercept, if the posterior given a normal likelihood is normal.
     pub fn normal_precisions(&self) -> Option<Vec<f64>> {
-        let is_plain = self.offset.is_none() && self.effects.is_none();
+        let is_plain = self.offset.is_none() && self.weight.is_none() && self.effects.is_none();
         self.prior.normal_precisions(self.predictor.features).filter(|_| is_plain)
     }
 
@@ -135,7 +138,7 @@ impl<D: Family> Regression<D> {
         let columns = self.predictor.columns;
         self.predictor.add_score(theta, rows, weight, score.view_mut(), scratch, |block| {
             self.complete(block, &deviations);
-            self.family.scores(block, batch.y, &at, &mut by_psi);
+            self.scores(block, batch.y, &at, &mut by_psi);
             if let Some(effects) = &self.effects {
                 effects.add_by_deviations(block, columns, &mut by_deviations);
             }
@@ -160,10 +163,39 @@ impl<D: Family> Regression<D> {
         self.predictors(theta, batch, scratch, |block| {
             block.for_each(|particle, row, eta| {
                 let own = &mut information[row * size..][..size];
-                self.family.add_information(&at[particle], eta.f64(), batch.y[row].f64(), 1.0, own);
+                let weight = self.weight.map_or(1.0, |column| batch.x[[row, column]].f64());
+                self.family.add_information(&at[particle], eta.f64(), batch.y[row].f64(), weight, own);
             });
         });
         information
+    }
+
+    /// Replaces predictors by ∂ log p/∂η, and adds ∂ log p/∂ψ to `by_psi`, both times the weights of rows.
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[D::At], by_psi: &mut [f64]) {
+        let Some(weight) = self.weight else { return self.family.scores(block, y, at, by_psi) };
+        let (x, columns) = (block.x, self.predictor.columns);
+        if by_psi.is_empty() {
+            self.family.scores(block, y, at, by_psi);
+            return block.for_each(|_, row, score| *score *= x[row * columns + weight]);
+        }
+        let own = by_psi.len() / at.len();
+        let mut of_row = vec![0.0; own];
+        block.for_each(|particle, row, value| {
+            let weight = x[row * columns + weight].f64();
+            of_row.fill(0.0);
+            *value = F::of(weight * self.family.score(&at[particle], value.f64(), y[row].f64(), &mut of_row));
+            by_psi[particle * own..].iter_mut().zip(&of_row).for_each(|(sum, score)| *sum += weight * score);
+        });
+    }
+
+    /// Adds −log p of each row, times its weight, to the particle's number in `out`.
+    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[D::At], out: &mut [f64]) {
+        let Some(weight) = self.weight else { return self.family.add_losses(block, y, at, out) };
+        let (x, columns) = (block.x, self.predictor.columns);
+        block.for_each(|particle, row, value| {
+            let loss = self.family.loss(&at[particle], value.f64(), y[row].f64());
+            out[particle] += x[row * columns + weight].f64() * loss;
+        });
     }
 }
 
@@ -240,7 +272,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
     fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
         out.fill(0.0);
         let at = self.at(theta);
-        self.predictors(theta, batch, scratch, |block| self.family.add_losses(block, batch.y, &at, out));
+        self.predictors(theta, batch, scratch, |block| self.add_losses(block, batch.y, &at, out));
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {

@@ -143,7 +143,7 @@ impl Shared<'_> {
         if features == 0 {
             return Err(ModelError::NoFeatures.into());
         }
-        let offset = data.offset.then_some(features);
+        let (offset, weight) = (data.offset_column(), data.weight_column());
         let effects = self.effects(data)?;
         let prior = WeightPrior::new(self.prior, self.intercept, self.prior_units.of_weights(self.prior, data)?)?;
         let own = family.parts().iter().map(Part::size).sum::<usize>();
@@ -153,11 +153,11 @@ impl Shared<'_> {
         let further = further.iter().sum();
         let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
         let names = data.names.iter().take(features).cloned().collect();
-        Ok(Regression { predictor, prior, offset, effects, family, names, places })
+        Ok(Regression { predictor, prior, offset, weight, effects, family, names, places })
     }
 
     fn effects(&self, data: &DataSchema) -> Result<Option<GroupEffects>, KeyError> {
-        if data.groups.is_empty() || !self.group_effects {
+        let Some(column) = data.group_column().filter(|_| self.group_effects) else {
             return match self.group_slopes {
                 [] => Ok(None),
                 _ if data.groups.is_empty() => Err(KeyError::invalid(
@@ -166,7 +166,7 @@ impl Shared<'_> {
                 )),
                 _ => Err(KeyError::invalid("group_slopes", "needs group_effects = true")),
             };
-        }
+        };
         let slope = |name: &String| {
             let features = &data.names[..data.features.min(data.names.len())];
             let unknown = || KeyError::invalid("group_slopes", crate::settings::unknown_word(name, features));
@@ -183,7 +183,7 @@ impl Shared<'_> {
         Ok(Some(GroupEffects {
             groups: data.groups.clone(),
             slopes: self.group_slopes.iter().map(slope).collect::<Result<_, _>>()?,
-            column: data.columns() - 1,
+            column,
             scale: LogScale { typical: positive("group_scale", self.group_scale)? },
         }))
     }

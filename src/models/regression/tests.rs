@@ -1,4 +1,4 @@
-//! Tests of every regression: derivatives, curvature, offsets, groups and priors against differences and direct formulas.
+//! Tests of every regression: derivatives, curvature, offsets, weights, groups and priors against differences and direct formulas.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -23,16 +23,19 @@ const GROUPS: usize = 4;
 fn schema(features: usize, output: Output, extra: bool) -> DataSchema {
     let names = (0..features).map(|j| format!("x{j}")).collect();
     let groups = (0..if extra { GROUPS } else { 0 }).map(|group| format!("g{group}")).collect();
-    DataSchema { offset: extra, groups, names, ..DataSchema::new(features, output) }
+    DataSchema { offset: extra, weight: extra, groups, names, ..DataSchema::new(features, output) }
 }
 
-/// Features, then an offset and a group if the schema has them.
+/// Features, then an offset, a weight and a group if the schema has them.
 fn rows(data: &DataSchema, rows: usize, seed: u64) -> Array2<f64> {
     let mut stream = check::stream(seed);
     let mut x = check::normals(&mut stream, rows, data.columns());
     x.slice_mut(s![.., data.features..]).mapv_inplace(|offset| 0.3 * offset);
-    if !data.groups.is_empty() {
-        x.column_mut(data.columns() - 1).mapv_inplace(|_| f64::from(stream.random_range(0..4_u8)));
+    if let Some(column) = data.weight_column() {
+        x.column_mut(column).mapv_inplace(|_| f64::from(stream.random_range(0..4_u8)));
+    }
+    if let Some(column) = data.group_column() {
+        x.column_mut(column).mapv_inplace(|_| f64::from(stream.random_range(0..4_u8)));
     }
     x
 }
@@ -47,7 +50,7 @@ fn targets(output: Output, rows: usize, seed: u64) -> Array1<f64> {
     }
 }
 
-/// Every regression, for data with and without an offset and groups, with every form of prior.
+/// Every regression, for data with and without an offset, weights and groups, with every form of prior.
 fn regressions(features: usize) -> Vec<(&'static str, DataSchema, Arc<dyn Model<f64>>)> {
     fn built(settings: &impl ModelSettings, data: &DataSchema) -> Arc<dyn Model<f64>> {
         settings.build_model::<f64>(Some(data)).map_err(|error| error.to_string()).unwrap().model
@@ -123,6 +126,43 @@ fn minibatches_equal_copied_batches() {
     }
 }
 
+/// A row of weight w counts as w rows in losses, scores and both curvatures, and as one in predictions.
+#[test]
+fn a_row_of_weight_two_counts_twice() {
+    for (name, data, model) in regressions(3) {
+        let Some(column) = data.weight_column() else { continue };
+        let (x, y) = (rows(&data, 60, 21), targets(data.output, 60, 22));
+        let copies: Vec<usize> = (0..60).flat_map(|row| std::iter::repeat_n(row, x[[row, column]] as usize)).collect();
+        let (mut plain, copied_y) = (x.select(Axis(0), &copies), y.select(Axis(0), &copies));
+        plain.column_mut(column).fill(1.0);
+        let weighted = Batch { x: x.view(), y: y.view() };
+        let copied = Batch { x: plain.view(), y: copied_y.view() };
+        let theta = particles(model.as_ref(), 5, 23);
+        let (n, dim) = theta.dim();
+        let mut scratch = Scratch::new();
+        let mut of = |batch: Batch<f64>| {
+            let (mut losses, mut score) = (vec![0.0; n], Array2::zeros((n, dim)));
+            let (mut curvature, mut full) = (Array2::zeros((n, dim)), Array2::zeros((dim, dim)));
+            model.loss(theta.view(), batch, &mut losses, &mut scratch);
+            model.add_score(theta.view(), batch, 1.0, score.view_mut(), &mut scratch);
+            model.add_curvature(theta.view(), batch, 1.0, curvature.view_mut(), &mut scratch);
+            model.add_full_curvature(theta.view(), batch, 1.0, full.view_mut(), &mut scratch);
+            losses.into_iter().chain(score).chain(curvature).chain(full).collect::<Vec<f64>>()
+        };
+        for (one, other) in of(weighted).into_iter().zip(of(copied)) {
+            assert!((one - other).abs() < 1e-9 * (1.0 + one.abs()), "{name}: {one} {other}");
+        }
+        let mut unit = x.clone();
+        unit.column_mut(column).fill(1.0);
+        let outputs = if let Output::Classes(classes) = data.output { classes } else { 1 };
+        let [mut of_weighted, mut of_unit] = [(); 2].map(|()| Array2::zeros((60, outputs)));
+        let mut density = [vec![0.0; 60], vec![0.0; 60]];
+        model.predict(theta.view(), weighted, of_weighted.view_mut(), &mut density[0], &mut scratch);
+        model.predict(theta.view(), Batch { x: unit.view(), y: y.view() }, of_unit.view_mut(), &mut density[1], &mut scratch);
+        assert!(of_weighted == of_unit && density[0] == density[1], "{name}");
+    }
+}
+
 /// The information of the families whose loss is not quadratic near its minimum is checked against its definition: the expected products of
 /// scores, here averaged over targets drawn from the model's own predictive probabilities.
 #[test]
@@ -132,13 +172,16 @@ fn curvature_is_the_expected_square_of_scores() {
         if !is_discrete {
             continue;
         }
-        let x = rows(&data, 12, 7);
+        let mut x = rows(&data, 12, 7);
+        if let Some(column) = data.weight_column() {
+            x.column_mut(column).fill(1.0);
+        }
         let theta = particles(model.as_ref(), 1, 8);
         let d = theta.ncols();
         let (mut expected, mut scratch) = (Array2::<f64>::zeros((d, d)), Scratch::new());
         for row in x.rows() {
             let x = row.insert_axis(Axis(0));
-            let most = if let Output::Classes(classes) = data.output { classes } else { 300 };
+            let most = if let Output::Classes(classes) = data.output { classes } else { 3000 };
             let mut total = 0.0;
             for y in 0..most {
                 let y = array![y as f64];
@@ -224,8 +267,8 @@ fn offsets_and_groups_enter_the_predictor() {
     assert_eq!(names, expected.map(|(name, size)| (name.to_owned(), size)));
     let mut theta = Array2::<f64>::zeros((1, 13));
     theta.row_mut(0).assign(&array![0.5, -0.2, 0.1, -1.0, 0.3, 0.0, 0.0, 0.7, -0.4, 0.0, 0.0, 0.0, 0.0]);
-    // x0, x1, offset, group.
-    let (x, y) = (array![[1.0, 2.0, 0.25, 1.0], [1.0, 2.0, 0.25, 0.0]], array![3.0, 1.0]);
+    // x0, x1, offset, weight, group.
+    let (x, y) = (array![[1.0, 2.0, 0.25, 3.0, 1.0], [1.0, 2.0, 0.25, 1.0, 0.0]], array![3.0, 1.0]);
     let common = 0.5 - 0.4 + 0.1 + 0.25;
     let eta = [common + (-1.0_f64).exp() * 0.7 + 0.3_f64.exp() * -0.4 * 2.0, common];
     let (mean, density) = check::predict(&model, &theta, Batch { x: x.view(), y: y.view() }, 1);
@@ -237,10 +280,10 @@ fn offsets_and_groups_enter_the_predictor() {
     }
     assert!(Model::<f64>::check(&model, Batch { x: x.view(), y: y.view() }).is_ok());
     // A group that the training rows do not have is an average one.
-    let (unknown, y0) = (array![[1.0, 2.0, 0.25, 4.0]], array![0.0]);
+    let (unknown, y0) = (array![[1.0, 2.0, 0.25, 1.0, 4.0]], array![0.0]);
     let (mean, _) = check::predict(&model, &theta, Batch { x: unknown.view(), y: y0.view() }, 1);
     assert!((mean[[0, 0]] - common.exp()).abs() < 1e-13);
-    let far = array![[1.0, 2.0, 0.25, 5.0]];
+    let far = array![[1.0, 2.0, 0.25, 1.0, 5.0]];
     let message = Model::<f64>::check(&model, Batch { x: far.view(), y: array![0.0].view() }).unwrap_err();
     assert_eq!(message, "a row has the group 5; groups are 0 to 3");
     let message = Model::<f64>::check(&model, Batch { x: x.view(), y: array![1.5, 0.0].view() }).unwrap_err();
