@@ -574,26 +574,46 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
 fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<Option<usize>>> {
     let plain = || predictor.features.iter().map(|name| UsedColumn { name: name.clone(), r#use: ColumnUse::Number }).collect();
     let wanted: Vec<UsedColumn> = predictor.recipe.as_ref().map_or_else(plain, |recipe| recipe.columns.clone());
-    // How the layout names the columns that are wanted; none for a weight that the table does not have.
-    let (order, columns) = match Table::names_in(path, layout)?.filter(|_| !wanted.is_empty()) {
-        Some(names) => by_name(path, &wanted, &names, layout)?,
-        None => by_position(path, predictor, &wanted, layout)?,
-    };
-    for (UsedColumn { r#use, .. }, column) in wanted.iter().zip(columns) {
-        match (r#use, column) {
-            (ColumnUse::Date, Some(column)) => layout.dates.push(column),
-            (ColumnUse::Indicators(_) | ColumnUse::Group(_), Some(column)) => layout.texts.push(column),
-            _ => {}
-        }
-    }
     layout.allow_missing = predictor.recipe.is_some();
-    Ok(order)
+    // A first line of numbers and texts is a row if the texts are where the run had texts.
+    let in_places = by_position(&wanted, layout);
+    let names = Table::names_in(path, layout).or_else(|cause| Table::names_in(path, &in_places).map_err(|_| cause))?;
+    if let Some(names) = names.filter(|_| !wanted.is_empty()) {
+        return by_name(path, &wanted, &names, layout);
+    }
+    let count = if wanted.is_empty() { predictor.width } else { wanted.len() };
+    let features = Table::open(path, &in_places)?.features();
+    ensure!(
+        features == count,
+        "{}: the table has {features} columns of features, but the run has {count}: name the column of labels with --label, or add a \
+         header with the names of the features",
+        path.display(),
+    );
+    *layout = in_places;
+    Ok((0..count).map(Some).collect())
 }
 
-type Matched = (Vec<Option<usize>>, Vec<Option<Column>>);
+/// The layout with the texts and dates where the run had them, around the label.
+fn by_position(wanted: &[UsedColumn], layout: &TableLayout) -> TableLayout {
+    let label = if let Column::Number(number) = layout.label { number } else { usize::MAX };
+    let mut layout = layout.clone();
+    for (number, column) in (1..).zip(wanted) {
+        mark(column, Column::Number(if number < label { number } else { number + 1 }), &mut layout);
+    }
+    layout
+}
+
+/// Adds a column of the table to those of texts or dates if it is one.
+fn mark(wanted: &UsedColumn, column: Column, layout: &mut TableLayout) {
+    match wanted.r#use {
+        ColumnUse::Date => layout.dates.push(column),
+        ColumnUse::Indicators(_) | ColumnUse::Group(_) => layout.texts.push(column),
+        _ => {}
+    }
+}
 
 /// Matches columns by their names, and leaves out all others.
-fn by_name(path: &Path, wanted: &[UsedColumn], names: &[String], layout: &mut TableLayout) -> anyhow::Result<Matched> {
+fn by_name(path: &Path, wanted: &[UsedColumn], names: &[String], layout: &mut TableLayout) -> anyhow::Result<Vec<Option<usize>>> {
     let is_needed = |column: &&UsedColumn| column.r#use != ColumnUse::Weight;
     let missing: Vec<String> = wanted
         .iter()
@@ -612,30 +632,14 @@ fn by_name(path: &Path, wanted: &[UsedColumn], names: &[String], layout: &mut Ta
         names.iter().enumerate().filter(|(place, name)| !is_label(*place, name)).partition(|(_, name)| is_wanted(name));
     layout.drop = others.into_iter().map(|(place, _)| Column::Number(place + 1)).collect();
     layout.header = crate::data::Header::Yes;
-    let mut matched = Matched::default();
+    let mut order = Vec::new();
     for column in wanted {
         let place = kept.iter().position(|(_, kept)| **kept == column.name);
         ensure!(place.is_some() || !is_needed(&column), "{}: {:?} is both a feature and the label", path.display(), column.name);
-        matched.0.push(place);
-        matched.1.push(place.map(|_| Column::Name(column.name.clone())));
+        order.push(place);
+        if place.is_some() {
+            mark(column, Column::Name(column.name.clone()), layout);
+        }
     }
-    Ok(matched)
-}
-
-/// Matches columns by their positions: the table has those that the run was given, and perhaps a label.
-fn by_position(path: &Path, predictor: &Predictor, wanted: &[UsedColumn], layout: &TableLayout) -> anyhow::Result<Matched> {
-    let count = if wanted.is_empty() { predictor.width } else { wanted.len() };
-    let features = Table::open(path, &TableLayout { is_import: false, ..layout.clone() })?.features();
-    ensure!(
-        features == count,
-        "{}: the table has {features} columns of features, but the run has {count}: name the column of labels with --label, or add a \
-         header with the names of the features",
-        path.display(),
-    );
-    let label = match layout.label {
-        Column::Number(number) => number,
-        _ => usize::MAX,
-    };
-    let column = |place: usize| Column::Number(if place + 1 < label { place + 1 } else { place + 2 });
-    Ok((0..count).map(|place| (Some(place), Some(column(place)))).unzip())
+    Ok(order)
 }

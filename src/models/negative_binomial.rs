@@ -46,7 +46,7 @@ pub struct NegativeBinomial {
 const FEW: f64 = 32.0;
 /// From this φ on, Stirling's series gives their logarithms to the last digit.
 const LARGE: f64 = 1e4;
-/// Up to this count, the information about the dispersion is a sum over all counts.
+/// If few counts are larger than this, the information about the dispersion is a sum over all counts.
 const SUMMED: f64 = 300.0;
 
 /// The numbers 0, 1, ... below a count.
@@ -117,8 +117,9 @@ impl NegativeBinomial {
     /// means.
     fn dispersion_information(&self, phi: f64, eta: f64) -> f64 {
         let (mean, odds) = (eta.exp(), Odds::new(eta, phi));
-        let most = mean + 10.0 * (mean + mean * mean / phi).sqrt() + 20.0;
-        if most <= SUMMED {
+        if mean + 10.0 * (mean + mean * mean / phi).sqrt() + 20.0 <= SUMMED {
+            // A large count is less probable than the one before it by the factor 1/(1 + φ/μ): the sum ends where e^-18 of it is left.
+            let most = mean + 10.0 * mean.sqrt() + 20.0 + 18.0 / (phi / mean).ln_1p();
             let each = |y: f64| (-self.loss(&phi, eta, y)).exp() * Self::dispersion_score(phi, &odds, y).powi(2);
             return below(most).map(each).sum();
         }

@@ -88,6 +88,13 @@ struct SortedLevels {
     names: Vec<String>,
 }
 
+impl SortedLevels {
+    /// The place of the text with this number.
+    fn place(&self, code: usize) -> usize {
+        self.places.get(code).copied().unwrap_or(self.names.len())
+    }
+}
+
 /// Imports tables into the dataset `output`. Returns what is suspicious about columns, each in a sentence.
 ///
 /// Features and regression targets are stored in double precision, regardless of the precision of runs. It preserves decimal numbers of up
@@ -129,8 +136,8 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     let mut convert = |split: Split, features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
         values.clear();
         values.extend(features.iter().zip(&texts).map(|(&value, text)| match text {
-            // Codes are whole numbers.
-            Some(index) if !value.is_nan() => levels[*index].places[value as usize] as f64,
+            // Codes are whole numbers. A text that the first pass has not seen is in a file that has changed meanwhile.
+            Some(index) if !value.is_nan() => levels[*index].place(value as usize) as f64,
             _ => value,
         }));
         match recipe.apply(&values, used) {
