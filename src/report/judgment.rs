@@ -160,7 +160,7 @@ fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
     let Trajectories { count, diverged, .. } = *trajectories;
     let text = format!(
         "bias unknown: {diverged} of {} trajectories diverged, so that draws may miss a part of the posterior. Set method.acceptance = \
-         0.95, or closer to 1",
+         0.99, or closer to 1",
         text::count(count)
     );
     (diverged as f64 > MANY_DIVERGED * count as f64).then_some((JudgmentOutcome::Unknown, text))

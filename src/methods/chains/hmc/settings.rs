@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// The target of the acceptance probability for most models.
 const ACCEPTANCE: f64 = 0.8;
+/// The target for models with effects of groups.
+const HIERARCHICAL_ACCEPTANCE: f64 = 0.98;
 
 /// The settings of `hmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -23,8 +25,8 @@ pub struct HmcSettings {
     pub draws: u64,
     /// Iterations of each chain before its first draw, in which it finds its step size and the scales of the parameters.
     pub burn_in: u64,
-    /// Target of the mean acceptance probability. Larger values give smaller steps: try 0.95 or 0.99 if trajectories diverge. If not set, it
-    /// is 0.8, and 0.95 for models with effects of groups.
+    /// Target of the mean acceptance probability. Larger values give smaller steps: try 0.95 or 0.995 if trajectories diverge. If not set, it
+    /// is 0.8, and 0.98 for models with effects of groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
 }
@@ -44,7 +46,7 @@ impl HmcSettings {
     pub fn hmc<F: Real>(&self, problem: Problem<F>) -> Hmc<F> {
         let Self { chains, draws, burn_in, acceptance } = *self;
         // Scales that are sampled give the posterior a narrow neck, in which steps must be small.
-        let acceptance = acceptance.unwrap_or(if problem.model.is_hierarchical() { 0.95 } else { ACCEPTANCE });
+        let acceptance = acceptance.unwrap_or(if problem.model.is_hierarchical() { HIERARCHICAL_ACCEPTANCE } else { ACCEPTANCE });
         let adaptation = Adaptation { burn_in, windows: Windows::new(burn_in), acceptance };
         Hmc { problem, chains, draws, adaptation }
     }
