@@ -68,10 +68,8 @@ fn agree(rows: Vec<Vec<String>>, import: &str, model: &str) {
     let estimates = summary["draws"][0]["estimates"].as_array().unwrap();
     let worst = estimates.iter().map(|estimate| estimate["r_hat"].as_f64().unwrap()).fold(1.0, f64::max);
     assert!(!estimates.is_empty() && worst < 1.005, "{model}: R-hat {worst}");
-    let mut runs = vec![
-        ("dsgld", "one", "--set agents=1 --set method.ess=3000"),
-        ("hmc", "four-hmc", "--set agents=4 --set method.draws=2500 --set seed=5"),
-    ];
+    let four = format!("--set agents=4 --set method.draws={draws} --set seed=5");
+    let mut runs = vec![("dsgld", "one", "--set agents=1 --set method.ess=3000"), ("hmc", "four-hmc", four.as_str())];
     if !has_groups {
         runs.push(("dsgld", "four", "--set agents=4 --set method.ess=3000"));
     }

@@ -142,10 +142,11 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         predicted("new.csv").lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
     // Twice the exposure, twice the count.
     assert!((means[1] / means[0] - 2.0).abs() < 1e-9, "{means:?}");
-    // The group of a new school is drawn from all groups, so that its interval is wider.
-    cli.write("new.csv", "school,region,years,age\ns3,west,40,40\ns9,west,40,40\n");
+    // The group of a new school is drawn from all groups, so that its interval is wider, by a tenth where the noise of counts is small. If
+    // its effect were 0, the interval would be narrower. Standard deviations of 4,000 draws have errors of about 1.5 %.
+    cli.write("new.csv", "school,region,years,age\ns3,west,4000,40\ns9,west,4000,40\n");
     let rows: Vec<Vec<f64>> = predicted("new.csv").lines().skip(1).map(columns).collect();
-    assert!(rows[1][2] > 1.1 * rows[0][2], "{rows:?}");
+    assert!(rows[1][2] > 1.05 * rows[0][2], "{rows:?}");
     // Rows that cannot be predicted stay empty, and the first of them is explained.
     let usable = "s3,west,2,40\n";
     for (row, says) in [
