@@ -4,7 +4,7 @@
 //! the model and the method that they name.
 
 use crate::cluster::Collectives;
-use crate::data::Partition;
+use crate::data::{Partition, Split};
 use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
@@ -193,6 +193,8 @@ pub struct TableEvaluation {
     /// Whether the log-likelihood of every training row at every draw is kept, for cross-validation (`mpibayes compare`, ArviZ), and a target
     /// drawn from the model, for posterior predictive checks: 16 bytes for each row and draw.
     pub pointwise: bool,
+    /// The rows that `pointwise` is about: `train`, for cross-validation, or `test`.
+    pub pointwise_rows: Split,
     /// Whether the bias of the draws is measured after the last round, for models with at most 300 parameters. It takes the gradient of
     /// all rows at 1.5 d + 8 draws for d parameters, at least 100, and up to 400 where rows are few.
     pub bias: bool,
@@ -208,6 +210,7 @@ impl Default for TableEvaluation {
             particle_paths: false,
             predictions: true,
             pointwise: false,
+            pointwise_rows: Split::Train,
             bias: true,
         }
     }

@@ -1,7 +1,6 @@
 //! What a run's posterior predicts for the test rows, and how the features were scaled: arrays that its result file ends with.
 
 use super::error::JobError;
-use super::pointwise::pointwise_arrays;
 use crate::cluster::BoxError;
 use crate::config::RunOf;
 use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, Split, Task};
@@ -10,7 +9,6 @@ use crate::methods::common::predict::predict;
 use crate::metrics::convergence::r_hat;
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
-use crate::random::Seed;
 use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array2, Array3, Axis, Ix2};
 use std::sync::Arc;
@@ -184,16 +182,12 @@ pub fn predictive_arrays<F: Real>(
             grids.extend(test_convergence(model, file, dataset)?);
         }
     }
-    if run.evaluate.pointwise && model.output() != Output::Nothing {
-        grids.extend(pointwise_arrays(model, file, dataset, run.settings.temperature, Seed(run.settings.seed))?);
-    }
     Ok(grids)
 }
 
 /// Whether [`predictive_arrays`] makes any arrays.
 pub fn has_predictive_arrays<F: Real>(model: &dyn Model<F>, dataset: &Dataset, run: &RunOf<Table>) -> bool {
-    let wanted = run.evaluate.predictions && has_predictions(model, dataset);
-    wanted || run.evaluate.pointwise && model.output() != Output::Nothing
+    run.evaluate.predictions && has_predictions(model, dataset)
 }
 
 /// Whether a model predicts, and there are test rows.

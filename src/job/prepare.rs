@@ -2,6 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
+use super::pointwise::{Pointwise, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
@@ -20,8 +21,8 @@ use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
 use crate::metrics::bias::DrawnFrom;
-use crate::models::{Part, require_data};
-use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
+use crate::models::{Output, Part, require_data};
+use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder, SampleGroup, SampleKind};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// The scores at draws that are computed when the run has finished, if any.
     pub scoring: Option<Scoring>,
+    /// What every draw says of every row, which all ranks compute when the run has finished, if it is wanted.
+    pub pointwise: Option<PointwiseOfRun>,
     /// The arrays that the result file gets when the run has finished.
     pub final_arrays: FinalArrays,
     /// The rounds at the end that a longer run would not have, if the run can be made longer.
@@ -46,6 +49,9 @@ pub struct Prepared {
 
 /// Computes the arrays that the result file gets when the run has finished.
 pub type FinalArrays = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
+
+/// Computes what every draw says of every row, from the result file, which rank 0 has. Every rank calls this.
+pub type PointwiseOfRun = Box<dyn FnOnce(Option<&ResultFile>, &Ranks, &mut RunFolder) -> Result<Option<Pointwise>, JobError>>;
 
 /// Data that a job can run on.
 pub trait JobData: Domain {
@@ -149,6 +155,16 @@ impl JobData for Table {
             groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
         let (dataset, settings) = (dataset.cloned(), run.clone());
+        let pointwise =
+            dataset.clone().filter(|_| settings.evaluate.pointwise && model.output() != Output::Nothing).map(|dataset| {
+                let (model, settings) = (model.clone(), settings.clone());
+                let compute: PointwiseOfRun = Box::new(move |file, ranks, folder| {
+                    let path = folder.path().to_owned();
+                    let show = |progress| folder.show_completion(progress);
+                    pointwise_arrays(model.as_ref(), &dataset, &settings, (file, &path), ranks, show)
+                });
+                compute
+            });
         let found = tuned.and_then(Tuned::arrays);
         let final_arrays: FinalArrays = Box::new(move |folder, outcome| {
             let mut grids: Vec<Grid> = found.into_iter().collect();
@@ -166,6 +182,7 @@ impl JobData for Table {
             sizes,
             notes,
             scoring,
+            pointwise,
             final_arrays,
             last_rounds,
         })
@@ -245,6 +262,7 @@ impl JobData for Corpus {
             sizes,
             notes: run.method.notes(agents),
             scoring: None,
+            pointwise: None,
             final_arrays,
             last_rounds: None,
         })

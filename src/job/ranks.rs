@@ -59,6 +59,14 @@ impl Ranks<'_> {
         }
     }
 
+    /// The bytes of all ranks on rank 0, at most 2 GiB together; nothing on the others. Every rank calls this.
+    pub fn collect(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+        match self {
+            Self::One => vec![mine.to_vec()],
+            Self::Mpi(world) => world.collect_bytes(mine),
+        }
+    }
+
     /// The result of this rank, if every rank succeeded; otherwise the error of the first that failed. Every rank calls this.
     ///
     /// # Errors

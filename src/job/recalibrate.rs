@@ -2,6 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
+use super::pointwise::{Pointwise, pointwise_arrays};
 use super::predictions::{PREPROCESSING, predictive_arrays};
 use super::prepare::JobData;
 use super::problem::{counted_once, table_problem};
@@ -19,6 +20,7 @@ use crate::methods::{Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, NOT_MIXED, estimates};
 use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
+use crate::models::Output;
 use crate::results::{
     Grid, POSTERIOR, ResultFile, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
 };
@@ -219,6 +221,15 @@ impl Written<'_> {
             let is_chains = draws.group.kind == SampleKind::Chains;
             let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset, run)?;
             arrays.into_iter().for_each(|grid| writer.push_grid(grid));
+            if run.evaluate.pointwise && problem.model.output() != Output::Nothing {
+                let (file, folder) = (ResultFile::open(path)?, path.parent().unwrap_or(Path::new(".")));
+                // The other ranks have ended their part.
+                let found = pointwise_arrays(problem.model.as_ref(), dataset, run, (Some(&file), folder), &Ranks::One, |_| ())?;
+                if let Some(Pointwise { observed, by_draw }) = found {
+                    writer.push_grid(observed);
+                    by_draw.into_iter().for_each(|(group, file)| writer.push_large_grid(group, file));
+                }
+            }
         }
         Ok(complete(&mut writer, true)?)
     }

@@ -111,6 +111,7 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("predictions");
         evaluate.remove("pointwise");
+        evaluate.remove("pointwise_rows");
         evaluate.remove("bias");
     }
     // A run without data is compared by the digest of its data too.

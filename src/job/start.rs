@@ -2,6 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
+use super::pointwise::Pointwise;
 use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
 use super::resume::enter;
@@ -121,7 +122,7 @@ fn carry_out<D: Domain>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, notes, scoring, final_arrays, last_rounds } = prepared;
+    let Prepared { method, groups, sizes, notes, scoring, pointwise, final_arrays, last_rounds } = prepared;
     if let Some(rounds) = last_rounds {
         folder.keep_late_checkpoint(rounds);
     }
@@ -159,7 +160,18 @@ fn carry_out<D: Domain>(
         }
         _ => None,
     };
+    let pointwise = match pointwise {
+        Some(pointwise) if finished => {
+            let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();
+            pointwise(ranks.agree(file)?.as_ref(), ranks, folder)?
+        }
+        _ => None,
+    };
     let Some(outcome) = outcome else { return Ok(()) };
+    if let Some(Pointwise { observed, by_draw }) = pointwise {
+        folder.add_arrays(observed);
+        by_draw.into_iter().for_each(|(group, file)| folder.add_large_arrays(group, file));
+    }
     if outcome.finished {
         let grids = final_arrays(folder, &outcome)?;
         grids.into_iter().chain(scored).for_each(|grid| folder.add_arrays(grid));

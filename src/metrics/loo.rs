@@ -45,6 +45,13 @@ impl Loo {
         Self { pointwise, pareto_k, k_limit: (1.0 - 1.0 / draws.log10()).min(0.7) }
     }
 
+    /// From log-likelihoods (draws × rows) of rows that the posterior does not know: the average density over draws.
+    pub fn of_new_rows(log_likelihood: ArrayView2<f64>) -> Self {
+        let draws = log_likelihood.nrows() as f64;
+        let mean = |row: ArrayView1<f64>| log_sum_exp(row.iter().copied()) - draws.ln();
+        Self { pointwise: log_likelihood.axis_iter(Axis(1)).map(mean).collect(), pareto_k: Vec::new(), k_limit: f64::INFINITY }
+    }
+
     /// The sum over rows.
     pub fn total(&self) -> Total {
         Total::of(&self.pointwise)

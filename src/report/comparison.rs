@@ -249,7 +249,7 @@ impl std::fmt::Display for Comparison {
         }
         write!(f, "{}", loo::table(&self.cross_validation))?;
         if self.has_unused_rows {
-            writeln!(f, "\n  No cross-validation: it needs evaluate.pointwise = true in all runs, and the same training rows.")?;
+            writeln!(f, "\n  No cross-validation: it needs evaluate.pointwise = true in all runs, and the same rows.")?;
         }
         if !self.same_data {
             writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;

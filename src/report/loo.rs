@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::posterior::PosteriorGroup;
 use super::text;
-use crate::job::pointwise::{LOG_LIKELIHOOD, OBSERVED_DATA, TARGET};
+use crate::job::pointwise::{LOG_LIKELIHOOD, OBSERVED_DATA, TARGET, TEST_ROW};
 use crate::metrics::loo::{Loo, Total};
 use crate::results::{POSTERIOR, ResultFile};
 use ndarray::Array2;
@@ -22,12 +22,16 @@ pub struct CrossValidation {
     pub unreliable_rows: usize,
     /// The number of rows.
     pub rows: usize,
+    /// Whether they are test rows, so that no row had to be left out.
+    pub are_test_rows: bool,
 }
 
 /// What is known of the rows of a run when each of them is left out.
 #[derive(Clone, Debug)]
 pub struct LeftOut {
     loo: Loo,
+    /// Whether they are test rows, which nothing has to be left out for.
+    are_test_rows: bool,
     /// The targets of the rows.
     targets: Vec<f64>,
 }
@@ -37,10 +41,16 @@ pub struct LeftOut {
 /// # Errors
 /// When the file cannot be read.
 pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
-    let Some(values) = file.grid(LOG_LIKELIHOOD)?.and_then(|grid| grid.array(TARGET)) else { return Ok(None) };
+    let Some(grid) = file.grid(LOG_LIKELIHOOD)? else { return Ok(None) };
+    let Some(values) = grid.array(TARGET) else { return Ok(None) };
     let [chains, draws, rows] = *values.shape() else { return Ok(None) };
     let total = chains * draws;
     let Ok(values) = Array2::from_shape_vec((total, rows), values.into_iter().collect()) else { return Ok(None) };
+    let targets = file.grid(OBSERVED_DATA)?.and_then(|grid| grid.array(TARGET)).map(|targets| targets.into_iter().collect());
+    let targets = targets.unwrap_or_default();
+    if grid.dimensions.iter().any(|(name, _)| name == TEST_ROW) {
+        return Ok(Some(LeftOut { loo: Loo::of_new_rows(values.view()), are_test_rows: true, targets }));
+    }
     let group = PosteriorGroup::read(file, POSTERIOR, true)?;
     let sizes = group.estimates.iter().filter_map(|parameter| {
         let (sd, error) = (parameter.estimate.sd, parameter.estimate.convergence.as_ref()?.mcse_mean);
@@ -52,14 +62,15 @@ pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
     // The effective sample size is that of all draws; if only some are kept, these are at most independent.
     let is_thinned = draws < file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
     let efficiency = if is_thinned { efficiency.min(1.0) } else { efficiency };
-    let targets = file.grid(OBSERVED_DATA)?.and_then(|grid| grid.array(TARGET)).map(|targets| targets.into_iter().collect());
-    Ok(Some(LeftOut { loo: Loo::of(values.view(), efficiency), targets: targets.unwrap_or_default() }))
+    Ok(Some(LeftOut { loo: Loo::of(values.view(), efficiency), are_test_rows: false, targets }))
 }
 
 /// Cross-validation of these runs on the same rows, the best one first; empty if fewer than two have it.
 pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
-    let rows = runs.first().map_or(0, |(_, run)| run.targets.len());
-    if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| !are_close(&pair[0].1.targets, &pair[1].1.targets)) {
+    let (rows, are_test_rows) = runs.first().map_or((0, false), |(_, run)| (run.targets.len(), run.are_test_rows));
+    let same_rows =
+        |one: &LeftOut, other: &LeftOut| one.are_test_rows == other.are_test_rows && are_close(&one.targets, &other.targets);
+    if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| !same_rows(&pair[0].1, &pair[1].1)) {
         return Vec::new();
     }
     let mut runs: Vec<(String, Loo)> = runs.into_iter().map(|(name, run)| (name, run.loo)).collect();
@@ -77,6 +88,7 @@ pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
         difference: (place > 0).then(|| against_best(&loo)),
         unreliable_rows: loo.unreliable(),
         rows,
+        are_test_rows,
     };
     runs.into_iter().enumerate().map(validation).collect()
 }
@@ -101,9 +113,11 @@ pub(super) fn table(all: &[CrossValidation]) -> String {
         ("its se".into(), cells(&|row| shown(row.difference, |total| total.standard_error))),
         ("unreliable rows".into(), cells(&|row| text::count(row.unreliable_rows))),
     ];
-    let heading = format!(
-        "\nleave-one-out cross-validation of {} (PSIS-LOO; larger is better)\n",
-        text::counted(first.rows, "training row")
-    );
+    let heading = if first.are_test_rows {
+        format!("\nlog predictive density of {} (larger is better)\n", text::counted(first.rows, "test row"))
+    } else {
+        let rows = text::counted(first.rows, "training row");
+        format!("\nleave-one-out cross-validation of {rows} (PSIS-LOO; larger is better)\n")
+    };
     heading + &text::table(&columns)
 }

@@ -148,12 +148,12 @@ pub fn write_arrays(model: &TopicModel, corpus: &Adopted, output: &Path) -> Resu
     };
     let partial = PartialFile::new(output);
     // This is the only array that may be too large for memory.
-    let mut file = GridFile::create(partial.path(), &grid, "doc_topic_dists", [2, 0])?;
+    let mut file = GridFile::create(partial.path(), &grid, "doc_topic_dists", &[2, 0])?;
     let mut lengths = Vec::with_capacity(all);
     let mut frequency = vec![0.0; words];
     for first in (0..all).step_by(BLOCK) {
         let block = corpus.read(Split::Train, first..(first + BLOCK).min(all))?;
-        file.push(model.weights(&block, first as u64).view())?;
+        file.write(&[first, 0], model.weights(&block, first as u64).view().into_dyn())?;
         for bag in block.iter() {
             lengths.push(bag.tokens() as f64);
             bag.words.iter().zip(bag.counts).for_each(|(&word, &count)| frequency[word as usize] += f64::from(count));

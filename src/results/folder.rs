@@ -154,6 +154,8 @@ pub struct RunFolder {
     last_saving_seconds: f64,
     /// Bytes of draws that ranks have stored since the result file was last written.
     stored: StoredByRank,
+    /// Whether the result file has all draws and rows of tables.
+    has_all_draws: bool,
     display: Display,
     /// The locked `data.digest`, once the folder is claimed.
     digest: Option<File>,
@@ -229,6 +231,7 @@ impl RunFolder {
             saving_seconds: 0.0,
             last_saving_seconds: 0.0,
             stored: StoredByRank::new(),
+            has_all_draws: false,
             display,
             digest: None,
             last_rounds: None,
@@ -416,12 +419,22 @@ impl RunFolder {
         }
     }
 
+    /// Adds arrays that lie in a file of their own; see [`RunWriter::push_large_grid`].
+    pub fn add_large_arrays(&mut self, group: &str, file: PartialFile) {
+        if let Some(writer) = &mut self.writer {
+            writer.push_large_grid(group, file);
+        }
+    }
+
     /// Writes all draws of a completed run, and opens the result file.
     ///
     /// # Errors
     /// When the file cannot be written or read.
     pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<ResultFile> {
-        self.write_all_results(false, outcome.seconds)?;
+        if !self.has_all_draws {
+            self.write_all_results(false, outcome.seconds)?;
+            self.has_all_draws = true;
+        }
         ResultFile::open(&result_file(&self.path))
     }
 
@@ -510,6 +523,12 @@ impl RunFolder {
         self.show(progress, "preparing", || format!("preparing, {share:.0} %"));
     }
 
+    /// Shows the progress of what is computed after the last round.
+    pub fn show_completion(&mut self, progress: Progress) {
+        let share = 100.0 * progress.done as f64 / progress.total.max(1) as f64;
+        self.show(progress, "rows at draws", || format!("rows at draws, {share:.0} %"));
+    }
+
     /// Ends the display of that progress. If it did not finish, the run is stopped before it has begun.
     pub fn end_preparation(&mut self, finished: bool) {
         match &mut self.display {
@@ -552,6 +571,7 @@ impl RunFolder {
 
 impl Recorder for RunFolder {
     fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
+        self.has_all_draws = false;
         for record in records {
             match (record, &mut self.writer) {
                 (Record::Row(row), _) => self.rows.push(row),
@@ -587,6 +607,7 @@ impl Recorder for RunFolder {
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
         self.is_late |= self.is_time_for_late_checkpoint();
+        self.has_all_draws = false;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
         self.update_traffic_and_phases(&checkpoint);

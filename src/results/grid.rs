@@ -1,10 +1,11 @@
-//! Arrays with named dimensions, such as predictions: written whole, or with one array row by row.
+//! Arrays with named dimensions, such as predictions: written whole, or with one array block by block.
 
 use super::error::{Result, ResultsError};
 use super::netcdf;
 use crate::data::hdf;
 use hdf5::{Dataset, File, Group};
-use ndarray::{ArrayD, ArrayView2, IxDyn};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A group of arrays.
@@ -103,6 +104,14 @@ impl Grid {
     }
 
     pub(super) fn read(group: &Group, name: &str) -> hdf5::Result<Self> {
+        let mut grid = Self::read_without_values(group, name)?;
+        for (name, _, values) in &mut grid.variables {
+            *values = group.dataset(name)?.read_raw()?;
+        }
+        Ok(grid)
+    }
+
+    fn read_without_values(group: &Group, name: &str) -> hdf5::Result<Self> {
         let lengths = |name: String| group.dataset(&name).map(|scale| (name, scale.size()));
         let dimensions =
             hdf::read_names_attribute(group, "dimensions")?.into_iter().map(lengths).collect::<hdf5::Result<Vec<_>>>()?;
@@ -114,8 +123,7 @@ impl Grid {
         };
         for name in hdf::read_names_attribute(group, "variables")? {
             let axes = axes(&name)?;
-            let values = group.dataset(&name)?.read_raw()?;
-            variables.push((name, axes, values));
+            variables.push((name, axes, Vec::new()));
         }
         let mut names = Vec::new();
         for name in hdf::read_names_attribute(group, "lists")? {
@@ -124,56 +132,97 @@ impl Grid {
         }
         Ok(Self { group: name.to_owned(), dimensions, variables, names })
     }
+
+    /// Copies the arrays of a file into a group, a block at a time.
+    pub(super) fn copy_file(path: &Path, to: &Group) -> hdf5::Result<()> {
+        let file = hdf::open(path)?;
+        let mut grid = Self::read_without_values(&file, "")?;
+        let variables = std::mem::take(&mut grid.variables);
+        grid.write_dimensions(to)?;
+        for (name, axes, _) in &variables {
+            let (from, over) = (file.dataset(name)?, grid.over(axes));
+            let copy = netcdf::empty_variable::<f64>(to, name, &over, &from.shape())?;
+            hdf::write_names_attribute(to, &format!("{name}_over"), &over)?;
+            for block in blocks(&from.shape()) {
+                let start: Vec<usize> = block.iter().map(|range| range.start).collect();
+                let values: ArrayD<f64> = from.read_slice(netcdf::slab(block))?;
+                netcdf::write_block(&copy, &start, values.view())?;
+            }
+        }
+        grid.write_arrays(to, &variables.into_iter().map(|(name, ..)| name).collect::<Vec<_>>())
+    }
 }
 
-/// A file like that of [`Grid::write_file`], with one array that is written row by row and never held in memory.
+/// The most values of a block that is copied: 64 MiB.
+const BLOCK_VALUES: usize = 1 << 23;
+
+/// Blocks that make up an array of this shape.
+fn blocks(shape: &[usize]) -> Vec<Vec<Range<usize>>> {
+    let whole: Vec<Range<usize>> = shape.iter().map(|&length| 0..length).collect();
+    let (mut large, mut small) = (vec![whole], Vec::new());
+    while let Some(block) = large.pop() {
+        match block.iter().position(|range| range.len() > 1) {
+            Some(axis) if block.iter().map(Range::len).product::<usize>() > BLOCK_VALUES => {
+                let Range { start, end } = block[axis];
+                let half = start + (end - start) / 2;
+                for part in [start..half, half..end] {
+                    let mut block = block.clone();
+                    block[axis] = part;
+                    large.push(block);
+                }
+            }
+            _ => small.push(block),
+        }
+    }
+    small
+}
+
+/// A file like that of [`Grid::write_file`], with one array that is written block by block and never held in memory.
 pub struct GridFile {
     path: PathBuf,
     file: File,
     name: String,
-    rows: Dataset,
+    array: Dataset,
     written: usize,
 }
 
 impl GridFile {
-    /// Creates the file with the dimensions of a grid, and an empty array over two of them, given by index.
+    /// Creates the file with the dimensions of a grid, and an empty array over some of them, given by index.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn create(path: &Path, grid: &Grid, name: &str, axes: [usize; 2]) -> Result<Self> {
+    pub fn create(path: &Path, grid: &Grid, name: &str, axes: &[usize]) -> Result<Self> {
         let write = || -> hdf5::Result<_> {
             let file = File::create(path)?;
             grid.write_dimensions(&file)?;
-            let over = grid.over(&axes);
+            let over = grid.over(axes);
             let shape: Vec<usize> = axes.iter().filter_map(|&axis| Some(grid.dimensions.get(axis)?.1)).collect();
-            let rows = netcdf::empty_variable::<f64>(&file, name, &over, &shape)?;
+            let array = netcdf::empty_variable::<f64>(&file, name, &over, &shape)?;
             hdf::write_names_attribute(&file, &format!("{name}_over"), &over)?;
-            Ok((file, rows))
+            Ok((file, array))
         };
-        let (file, rows) = write().map_err(ResultsError::hdf5(path, "write the arrays"))?;
-        Ok(Self { path: path.to_path_buf(), file, name: name.to_owned(), rows, written: 0 })
+        let (file, array) = write().map_err(ResultsError::hdf5(path, "write the arrays"))?;
+        Ok(Self { path: path.to_path_buf(), file, name: name.to_owned(), array, written: 0 })
     }
 
-    /// Appends rows.
+    /// Writes a block, starting at these indices. Every value is written once.
     ///
     /// # Errors
-    /// When they cannot be written, or do not match the dimensions.
-    pub fn push(&mut self, rows: ArrayView2<'_, f64>) -> Result<()> {
-        let written = netcdf::write_block(&self.rows, &[self.written, 0], rows.into_dyn());
-        written.map_err(ResultsError::hdf5(&self.path, "write rows of an array"))?;
-        self.written += rows.nrows();
-        Ok(())
+    /// When it cannot be written, or does not match the dimensions.
+    pub fn write(&mut self, at: &[usize], block: ArrayViewD<'_, f64>) -> Result<()> {
+        self.written += block.len();
+        netcdf::write_block(&self.array, at, block).map_err(ResultsError::hdf5(&self.path, "write a block of an array"))
     }
 
     /// Writes the other variables and the lists of names.
     ///
     /// # Errors
-    /// When they cannot be written, or rows are missing.
+    /// When they cannot be written, or values are missing.
     pub fn finish(self, grid: &Grid) -> Result<()> {
-        let Self { path, file, name, rows, written } = self;
+        let Self { path, file, name, array, written } = self;
         let write = || -> hdf5::Result<()> {
-            if rows.shape().first() != Some(&written) {
-                return Err(hdf5::Error::Internal(format!("{written} rows of {name:?}, not {:?}", rows.shape())));
+            if array.size() != written {
+                return Err(hdf5::Error::Internal(format!("{written} values of {name:?}, not {:?}", array.shape())));
             }
             grid.write_arrays(&file, &[name])?;
             file.flush()

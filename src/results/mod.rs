@@ -17,8 +17,8 @@
 //! Other arrays, written at the end of the run: `test_predictions` has `target` (row), `density` (row: the averaged probability or density
 //! of the target) and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `test_convergence`
 //! has the R-hat of the predictions for some of them; `preprocessing` has scale and offset of each feature; `scores` has draws with the
-//! posterior's scores there; `log_likelihood` and `posterior_predictive` have a variable `y` over chain, draw and training row, `observed_data`
-//! one over the rows. Draws that were moved have the map in `recalibration`.
+//! posterior's scores there; `log_likelihood` and `posterior_predictive` have a variable `y` over chain, draw and row (`row` if these are
+//! the training rows, `test_row` if they are the test rows), `observed_data` one over the rows. Draws that were moved have the map in `recalibration`.
 //!
 //! Particles are the draws of chain 0. They have no order, so that autocorrelation, ESS and R-hat are not defined for them.
 //! As netCDF-4 requires, every dimension has a coordinate variable, and every variable names its dimensions.

@@ -7,6 +7,7 @@ use hdf5::{Dataset, Datatype, Extent, Group, H5Type, Hyperslab, Location, Object
 use hdf5::{SimpleExtents, SliceOrIndex};
 use ndarray::{ArrayView1, ArrayViewD};
 use std::ffi::c_int;
+use std::ops::Range;
 
 /// The length limit for names of dimensions.
 const MAX_LENGTH: usize = 256;
@@ -136,8 +137,12 @@ fn attach(group: &Group, data: &Dataset, dimensions: &[String]) -> hdf5::Result<
 
 /// Writes a block of a variable, starting at these indices.
 pub(super) fn write_block<T: H5Type>(data: &Dataset, at: &[usize], block: ArrayViewD<T>) -> hdf5::Result<()> {
-    let slab = at.iter().zip(block.shape()).map(|(&start, &length)| SliceOrIndex::from(start..start + length));
-    data.write_slice(block.view(), Hyperslab::from(slab.collect::<Vec<_>>()))
+    data.write_slice(block.view(), slab(at.iter().zip(block.shape()).map(|(&start, &length)| start..start + length)))
+}
+
+/// The part of a variable with these indices along its dimensions.
+pub(super) fn slab(ranges: impl IntoIterator<Item = Range<usize>>) -> Hyperslab {
+    Hyperslab::from(ranges.into_iter().map(SliceOrIndex::from).collect::<Vec<_>>())
 }
 
 /// Writes a column over an unlimited dimension, which is created if needed.

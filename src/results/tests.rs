@@ -305,12 +305,12 @@ fn an_array_can_be_written_row_by_row() {
     };
     grid.write_file(&whole).unwrap();
     grid.variables.remove(0);
-    assert!(GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap().finish(&grid).is_err());
-    let mut file = GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap();
-    for block in weights.chunks(6) {
-        file.push(ndarray::ArrayView2::from_shape((block.len() / 3, 3), block).unwrap()).unwrap();
+    assert!(GridFile::create(&rows, &grid, "weights", &[1, 0]).unwrap().finish(&grid).is_err());
+    let mut file = GridFile::create(&rows, &grid, "weights", &[1, 0]).unwrap();
+    for (number, block) in weights.chunks(6).enumerate() {
+        let block = ndarray::ArrayView2::from_shape((block.len() / 3, 3), block).unwrap();
+        file.write(&[2 * number, 0], block.into_dyn()).unwrap();
     }
-    assert!(file.push(ndarray::ArrayView2::from_shape((1, 3), &weights[..3]).unwrap()).is_err());
     file.finish(&grid).unwrap();
     assert_eq!(Grid::read_file(&rows).unwrap(), Grid::read_file(&whole).unwrap());
 }

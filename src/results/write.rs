@@ -32,6 +32,8 @@ pub struct RunWriter {
     pending_bytes: usize,
     /// Arrays, which are written once.
     grids: Vec<Grid>,
+    /// Groups of arrays that lie in files of their own, and these files.
+    large_grids: Vec<(String, PartialFile)>,
 }
 
 impl RunWriter {
@@ -55,6 +57,7 @@ impl RunWriter {
             pending: Vec::new(),
             pending_bytes: 0,
             grids: Vec::new(),
+            large_grids: Vec::new(),
         })
     }
 
@@ -75,6 +78,11 @@ impl RunWriter {
     /// Adds arrays for the next [`RunWriter::write`]; an existing group is not changed.
     pub fn push_grid(&mut self, grid: Grid) {
         self.grids.push(grid);
+    }
+
+    /// Adds a group of arrays, which are copied from a file of [`super::GridFile`]; see [`RunWriter::push_grid`].
+    pub fn push_large_grid(&mut self, group: &str, file: PartialFile) {
+        self.large_grids.push((group.to_owned(), file));
     }
 
     /// The bytes of draws that are not yet in the file.
@@ -157,14 +165,15 @@ impl RunWriter {
             let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
             write_table(&file, &self.info, name, table).map_err(failed)?;
         }
-        for grid in self.grids.iter().filter(|grid| !file.link_exists(&grid.group)) {
-            let write = || {
-                let group = file.create_group(&grid.group)?;
-                write_origin(&group, &self.info)?;
-                grid.write(&group)
-            };
-            write().map_err(ResultsError::hdf5(&self.path, format!("write the arrays {:?}", grid.group)))?;
-        }
+        let write_arrays = |name: &str, write: &dyn Fn(&Group) -> hdf5::Result<()>| {
+            if file.link_exists(name) {
+                return Ok(());
+            }
+            let group = file.create_group(name).and_then(|group| write_origin(&group, &self.info).map(|()| group));
+            group.and_then(|group| write(&group)).map_err(ResultsError::hdf5(&self.path, format!("write the arrays {name:?}")))
+        };
+        self.grids.iter().try_for_each(|grid| write_arrays(&grid.group, &|group| grid.write(group)))?;
+        self.large_grids.iter().try_for_each(|(name, from)| write_arrays(name, &|group| Grid::copy_file(from.path(), group)))?;
         file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(&self.path, "close"))?;
         partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;
         self.pending = early.into_iter().cloned().collect();

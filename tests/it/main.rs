@@ -13,6 +13,7 @@ mod judgment;
 mod logistic_prior;
 #[cfg(feature = "plots")]
 mod plots;
+mod pointwise;
 mod predict;
 mod real_data;
 mod recalibrate;

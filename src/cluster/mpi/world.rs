@@ -129,6 +129,36 @@ impl World {
         (0..self.comm.size()).map(of).collect()
     }
 
+    /// The bytes of all ranks on rank 0, at most 2 GiB together; nothing on the others. Every rank calls this.
+    pub fn collect_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+        let comm = self.comm.as_raw();
+        let length = mine.len() as c_int;
+        let mut lengths: Vec<c_int> = vec![0; self.comm.size() as usize];
+        // SAFETY: the numbers outlive the wait, and there is a place for that of every rank.
+        complete(|request| unsafe {
+            let (send, receive) = ((&raw const length).cast::<c_void>(), lengths.as_mut_ptr().cast());
+            ffi::MPI_Igather(send, 1, ffi::RSMPI_INT32_T, receive, 1, ffi::RSMPI_INT32_T, 0, comm, request)
+        });
+        let starts: Vec<c_int> = std::iter::once(0)
+            .chain(lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            }))
+            .collect();
+        let total = starts.last().map_or(0, |&end| end as usize);
+        let mut all = vec![0_u8; total];
+        // SAFETY: lengths and starts outlive the wait, and the pieces lie side by side within the buffer; only rank 0 receives.
+        complete(|request| unsafe {
+            let (send, receive) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast());
+            let kind = ffi::RSMPI_UINT8_T;
+            ffi::MPI_Igatherv(send, length, kind, receive, lengths.as_ptr(), starts.as_ptr(), kind, 0, comm, request)
+        });
+        if self.comm.rank() != 0 {
+            return Vec::new();
+        }
+        lengths.iter().zip(&starts).map(|(&length, &start)| all[start as usize..(start + length) as usize].to_vec()).collect()
+    }
+
     fn broadcast_from(&self, root: c_int, mut bytes: Vec<u8>) -> Vec<u8> {
         let comm = self.comm.as_raw();
         let mut len = bytes.len() as u64;
