@@ -296,8 +296,11 @@ fn group_effects_have_the_posterior_of_a_sum_over_their_scale() {
     }
 }
 
-/// Data sets, and draws of each posterior among which the true parameters have ranks.
+/// Data sets.
 const SETS: u64 = 200;
+/// Data sets of a control.
+const CONTROL_SETS: u64 = 100;
+/// Draws of each posterior among which the true parameters have ranks.
 const RANKED: usize = 49;
 /// Draws from one that is ranked to the next.
 const THIN: usize = 4;
@@ -311,10 +314,10 @@ fn chi_squares(
     columns: impl Fn(&mut Stream) -> Array2<f64>,
     truth: impl Fn(&mut Stream) -> Vec<f64>,
     target: impl Fn(&[f64], &[f64], &mut Stream) -> f64,
-    temperature: f64,
+    (sets, temperature): (u64, f64),
 ) -> Vec<f64> {
     let mut counts = vec![[0.0; BINS]; model.dim()];
-    for set in 0..SETS {
+    for set in 0..sets {
         let mut stream = Seed(100 + set).stream(Who::Run, 0, Purpose::Synthetic);
         let (theta, x) = (truth(&mut stream), columns(&mut stream));
         let y: Array1<f64> = x.rows().into_iter().map(|row| target(&theta, row.as_slice().unwrap(), &mut stream)).collect();
@@ -325,7 +328,7 @@ fn chi_squares(
             counts[below * BINS / (RANKED + 1)] += 1.0;
         }
     }
-    let expected = SETS as f64 / BINS as f64;
+    let expected = sets as f64 / BINS as f64;
     counts.iter().map(|counts| counts.iter().map(|count| (count - expected).powi(2) / expected).sum()).collect()
 }
 
@@ -355,7 +358,7 @@ fn true_parameters_have_uniform_ranks_among_draws() {
     let linear =
         built(&LinearSettings { intercept_scale: 1.0, ..LinearSettings::default() }, &DataSchema::new(1, Output::Number));
     let number = |theta: &[f64], row: &[f64], stream: &mut Stream| eta(theta, row) + theta[2].exp() * standard_normal(stream);
-    let of_linear = |temperature| chi_squares(&linear, columns(12, 0), with_scale, number, temperature);
+    let of_linear = |sets_and_temperature| chi_squares(&linear, columns(12, 0), with_scale, number, sets_and_temperature);
 
     let prior = Prior::Normal(1.0);
     let settings = LogisticSettings { prior, intercept_scale: 1.0, ..LogisticSettings::default() };
@@ -363,12 +366,12 @@ fn true_parameters_have_uniform_ranks_among_draws() {
     let class = |theta: &[f64], row: &[f64], stream: &mut Stream| {
         f64::from(u8::from(Bernoulli::new(sigmoid(eta(theta, row))).unwrap().sample(stream)))
     };
-    let of_logistic = |temperature| chi_squares(&logistic, columns(16, 0), weights, class, temperature);
+    let of_logistic = |sets_and_temperature| chi_squares(&logistic, columns(16, 0), weights, class, sets_and_temperature);
 
     let poisson =
         built(&PoissonSettings { intercept_scale: 1.0, ..PoissonSettings::default() }, &DataSchema::new(1, Output::Count));
     let count = |theta: &[f64], row: &[f64], stream: &mut Stream| Poisson::new(eta(theta, row).exp()).unwrap().sample(stream);
-    let of_poisson = |temperature| chi_squares(&poisson, columns(12, 0), weights, count, temperature);
+    let of_poisson = |sets_and_temperature| chi_squares(&poisson, columns(12, 0), weights, count, sets_and_temperature);
 
     const GROUPS: usize = 4;
     let groups = (0..GROUPS).map(|group| group.to_string()).collect();
@@ -380,18 +383,20 @@ fn true_parameters_have_uniform_ranks_among_draws() {
     let grouped = |theta: &[f64], row: &[f64], stream: &mut Stream| {
         eta(theta, row) + theta[2].exp() * theta[3 + row[1] as usize] + 0.5_f64.sqrt() * standard_normal(stream)
     };
-    let of_hierarchy = |temperature| chi_squares(&hierarchy, columns(16, GROUPS), with_groups, grouped, temperature);
+    let of_hierarchy =
+        |sets_and_temperature| chi_squares(&hierarchy, columns(16, GROUPS), with_groups, grouped, sets_and_temperature);
 
+    // The control: posteriors that are too narrow. (With too high a temperature they would become the prior, whose ranks are uniform too.)
+    const RIGHT: (u64, f64) = (SETS, 1.0);
+    const COLD: (u64, f64) = (CONTROL_SETS, 0.2);
     let all = [
-        ("linear", of_linear(1.0)),
-        ("logistic", of_logistic(1.0)),
-        ("poisson", of_poisson(1.0)),
-        ("hierarchy", of_hierarchy(1.0)),
+        ("linear", of_linear(RIGHT), of_linear(COLD)),
+        ("logistic", of_logistic(RIGHT), of_logistic(COLD)),
+        ("poisson", of_poisson(RIGHT), of_poisson(COLD)),
+        ("hierarchy", of_hierarchy(RIGHT), of_hierarchy(COLD)),
     ];
-    for (name, right) in all {
+    for (name, right, narrow) in all {
         assert!(right.iter().all(|value| *value < CHI_SQUARE), "{name}: {right:?}");
+        assert!(narrow.iter().any(|value| *value > CHI_SQUARE), "control: {name}: {narrow:?}");
     }
-    // The control: posteriors that are too wide.
-    let wide = of_linear(4.0);
-    assert!(wide.iter().any(|value| *value > CHI_SQUARE), "{wide:?}");
 }
