@@ -10,10 +10,10 @@
 //! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
-//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `settings`, `number` |
+//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
-//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `settings`, `number` |
+//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
@@ -22,6 +22,7 @@
 //! | [`guide`] | documentation: from an idea to a run | nothing |
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
+//! | [`quadrature`] | expectations under a normal distribution | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
 //! | [`settings`] | tables of a run file as types: keys, documentation, mistakes | nothing |
@@ -43,6 +44,7 @@ pub mod number;
 pub mod partial;
 #[cfg(feature = "plots")]
 pub mod plots;
+pub mod quadrature;
 pub mod random;
 pub mod report;
 pub mod results;

@@ -5,6 +5,7 @@ use crate::config::Registry;
 use crate::data::Split;
 use crate::job::{DataFile, template_for};
 use crate::methods::{Corpus, Table};
+use crate::report::text;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,14 +46,17 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The method for data of this kind; topic models have one for all goals.
-    fn method(self, data: Option<&DataFile>) -> &'static str {
+    /// The method for data of this kind, and why; topic models have one for all goals.
+    fn method(self, data: Option<&DataFile>) -> (&'static str, String) {
         match (self, data) {
-            (_, Some(DataFile::Corpus(_))) => "adlda",
-            (Self::Intervals, Some(data)) if data.len(Split::Train) > MANY_ROWS => "sghmc",
-            (Self::Intervals, _) => "hmc",
-            (Self::Prediction, _) => "svgd",
-            (Self::Federated, _) => "dsvgd",
+            (_, Some(DataFile::Corpus(_))) => ("adlda", "the data are documents".into()),
+            (Self::Intervals, Some(data)) if data.len(Split::Train) > MANY_ROWS => {
+                let rows = text::count(data.len(Split::Train));
+                ("sghmc", format!("intervals are wanted, and of {rows} rows each step should need only some"))
+            }
+            (Self::Intervals, _) => ("hmc", "intervals are wanted, and each step can afford all rows".into()),
+            (Self::Prediction, _) => ("svgd", "predictions are wanted, for which few particles suffice".into()),
+            (Self::Federated, _) => ("dsvgd", "the data stay at their agents, between which particles travel".into()),
         }
     }
 }
@@ -86,14 +90,15 @@ pub struct InitArgs {
 /// # Errors
 /// If there is no such method or model, the data do not suit it, or the file cannot be written.
 pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let method = match (&args.method, args.goal) {
-        (Some(method), _) => method.clone(),
+    let (method, reason) = match (&args.method, args.goal) {
+        (Some(method), _) => (method.clone(), None),
         (None, goal) => {
             let data = args.data.as_deref().map(DataFile::open).transpose()?;
-            goal.unwrap_or(Goal::Intervals).method(data.as_ref()).to_owned()
+            let (method, reason) = goal.unwrap_or(Goal::Intervals).method(data.as_ref());
+            (method.to_owned(), Some(reason))
         }
     };
-    let text = template_for(registry, &method, args.model.as_deref(), args.data.as_deref())?;
+    let text = template_for(registry, &method, reason.as_deref(), args.model.as_deref(), args.data.as_deref())?;
     let Some(output) = &args.output else {
         print(&text)?;
         return Ok(ExitCode::SUCCESS);

@@ -3,8 +3,8 @@
 use super::import::{HeaderName, column, delimiter, share};
 use crate::config::Registry;
 use crate::data::{
-    ArrayFile, Column, ColumnUse, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table,
-    TableLayout, Targets, UsedColumn, detect, is_libsvm, listed, read_libsvm,
+    ArrayFile, Column, ColumnUse, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Levels, Place, Recipe, Source, Split,
+    Table, TableLayout, Targets, UsedColumn, detect, is_libsvm, is_missing, listed, read_libsvm,
 };
 use crate::job::predictor::{Predictions, Predictor, RawRows};
 use crate::job::topic_model::TopicModel;
@@ -16,7 +16,7 @@ use crate::report::coefficients::Interval;
 use crate::report::text;
 use crate::results::ResultFile;
 use anyhow::{Context, bail, ensure};
-use ndarray::ArrayView1;
+use ndarray::{ArrayView1, Axis};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -175,8 +175,7 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
 
 /// Writes the topic weights of each document, with its index in the imported files.
 fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
-    let options = args.label.is_some() || args.header.is_some() || args.delimiter.is_some() || args.features_name.is_some();
-    ensure!(!options, "--label, --header, --delimiter and --features-name are for tables, and this run is a topic model");
+    refuse_for("a corpus", args, &["label", "header", "delimiter", "features-name", "interval", "draws"])?;
     ensure!(
         detect(&args.data)? == Format::Hdf5,
         "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
@@ -223,6 +222,8 @@ struct Output {
     labelled: bool,
     tally: Tally,
     rows: usize,
+    /// How many rows of a table with labels have none.
+    without_label: usize,
     /// How many rows have no prediction, and why the first of them has none.
     unpredicted: Option<(usize, String)>,
 }
@@ -254,6 +255,7 @@ impl Output {
             labelled: false,
             tally,
             rows: 0,
+            without_label: 0,
             unpredicted: None,
         })
     }
@@ -278,7 +280,7 @@ impl Output {
 
     /// Writes predictions of the next rows, with their labels if known.
     fn add(&mut self, predictions: &Predictions, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
-        let Predictions { means, drawn } = predictions;
+        let Predictions { means, drawn_targets } = predictions;
         for (at, mean) in means.rows().into_iter().enumerate() {
             let mut record = vec![(self.rows + at).to_string()];
             record.push(match self.classes.is_empty() {
@@ -289,21 +291,22 @@ impl Output {
             if !self.classes.is_empty() {
                 record.extend(mean.iter().map(f64::to_string));
             }
-            if let Some(drawn) = drawn {
+            if let Some(drawn) = drawn_targets {
                 self.add_draws(drawn.row(at), &mut record);
             }
             self.csv.write_record(record)?;
         }
         self.rows += means.nrows();
         if self.labelled {
-            let density: Vec<f64> = means
-                .rows()
-                .into_iter()
-                .zip(targets)
-                // The density of a number needs the noise of the model, which is unknown here.
-                .map(|(mean, &target)| if self.classes.is_empty() { f64::NAN } else { mean[target as usize] })
-                .collect();
-            self.tally.add(means.view(), &density, ArrayView1::from(targets));
+            let known: Vec<usize> = (0..targets.len()).filter(|&row| !targets[row].is_nan()).collect();
+            self.without_label += targets.len() - known.len();
+            let (means, targets) = (means.select(Axis(0), &known), ArrayView1::from(targets).select(Axis(0), &known));
+            // The density of a number needs the noise of the model, which is unknown here.
+            let density = |(mean, &target): (ArrayView1<f64>, &f64)| {
+                if self.classes.is_empty() { f64::NAN } else { mean[target as usize] }
+            };
+            let density: Vec<f64> = means.rows().into_iter().zip(&targets).map(density).collect();
+            self.tally.add(means.view(), &density, targets.view());
         }
         Ok(())
     }
@@ -341,7 +344,11 @@ impl Output {
         Ok(self.labelled.then(|| {
             let values = self.tally.finish().values();
             let known = values.into_iter().filter(|(_, value)| !value.is_nan());
-            known.map(|(name, value)| format!("{name} {}", text::value(value))).collect::<Vec<_>>().join(", ")
+            let metrics = known.map(|(name, value)| format!("{name} {}", text::value(value))).collect::<Vec<_>>().join(", ");
+            match self.without_label {
+                0 => metrics,
+                rows => format!("{metrics} ({} without a label left out)", text::counted(rows, "row")),
+            }
         }))
     }
 }
@@ -360,12 +367,15 @@ struct Rows<'a, 'b> {
     raw: RawRows,
     labels: Vec<String>,
     targets: Vec<f64>,
+    labels_of_run: KnownLabels,
     failed: Option<anyhow::Error>,
 }
 
 impl<'a, 'b> Rows<'a, 'b> {
     fn new(path: &'a Path, predictor: &'a mut Predictor, output: &'b mut Output) -> Self {
-        Self { predictor, output, path, raw: RawRows::default(), labels: Vec::new(), targets: Vec::new(), failed: None }
+        let labels_of_run = KnownLabels::new(&predictor.classes);
+        let (raw, labels, targets) = (RawRows::default(), Vec::new(), Vec::new());
+        Self { predictor, output, path, raw, labels, targets, labels_of_run, failed: None }
     }
 
     /// Adds a row that cannot be predicted.
@@ -386,7 +396,7 @@ impl<'a, 'b> Rows<'a, 'b> {
     /// Adds a row, with its label if known.
     fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, label: Option<&str>, place: Place) -> Result<(), DataError> {
         if let Some(label) = label {
-            let target = target(label, &self.predictor.classes);
+            let target = self.labels_of_run.target(label);
             self.targets.push(target.map_err(|what| DataError::content(self.path, place, what))?);
             self.labels.push(label.to_owned());
         }
@@ -399,7 +409,7 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        let predictions = self.predictor.rows(std::mem::take(&mut self.raw), self.output.draws_from())?;
+        let predictions = self.predictor.predict_rows(std::mem::take(&mut self.raw), self.output.draws_from())?;
         self.output.add(&predictions, &self.labels, &self.targets)?;
         self.labels.clear();
         self.targets.clear();
@@ -418,19 +428,33 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 }
 
-/// The index of a class, or the number, of a label.
-fn target(label: &str, classes: &[String]) -> Result<f64, String> {
-    if classes.is_empty() {
-        let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
-        return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
+/// What labels of the run's data mean.
+struct KnownLabels {
+    classes: Vec<String>,
+    levels: Levels,
+}
+
+impl KnownLabels {
+    fn new(classes: &[String]) -> Self {
+        Self { classes: classes.to_vec(), levels: Levels::known(classes) }
     }
-    let place = classes.iter().position(|class| class == label);
-    let unknown = || format!("unknown class {label:?}: the run has {}", listed(classes));
-    place.map(|class| class as f64).ok_or_else(unknown)
+
+    /// The index of a class, or the number, of a label; NaN if it is missing.
+    fn target(&self, label: &str) -> Result<f64, String> {
+        if is_missing(label.as_bytes()) && !self.classes.iter().any(|class| class == label) {
+            return Ok(f64::NAN);
+        }
+        if self.classes.is_empty() {
+            let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
+            return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
+        }
+        let unknown = || format!("unknown class {label:?}: the run has {}", listed(&self.classes));
+        self.levels.find(label.as_bytes()).map(f64::from).ok_or_else(unknown)
+    }
 }
 
 fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    ensure!(args.label.is_none() && args.header.is_none(), "--label and --header are for tables: a dataset has labels");
+    refuse_for("a dataset", args, &["label", "header", "delimiter", "features-name"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = match args.split {
         Some(SplitName::Train) => Split::Train,
@@ -442,27 +466,50 @@ fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut O
         Targets::Classes(indices) => indices.into_iter().map(|class| data.classes()[class as usize].clone()).collect(),
         Targets::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),
     };
-    let targets: Result<Vec<f64>, String> = labels.iter().map(|label| target(label, &predictor.classes)).collect();
+    let known = KnownLabels::new(&predictor.classes);
+    let targets: Result<Vec<f64>, String> = labels.iter().map(|label| known.target(label)).collect();
     let targets = targets.map_err(|what| DataError::content(&args.data, Place::File, what))?;
     output.head(true)?;
     for first in (0..data.rows(split)).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(data.rows(split));
         let rows: Vec<usize> = block.clone().collect();
-        let predictions = predictor.dataset(&data, split, &rows, output.draws_from().is_some())?;
+        let predictions = predictor.predict_dataset(&data, split, &rows, output.draws_from().is_some())?;
         output.add(&predictions, &labels[block.clone()], &targets[block])?;
     }
     Ok(())
 }
 
-/// Refuses options that are for tables or datasets.
-fn check_no_table(args: &PredictArgs, is: &str) -> anyhow::Result<()> {
-    let options = args.header.is_some() || args.delimiter.is_some() || args.split.is_some();
-    ensure!(!options, "{}: --header and --delimiter are for tables, --split for datasets: this is {is}", args.data.display());
+/// Refuses those of these options that were given, because they have no effect on such a file.
+fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyhow::Result<()> {
+    let given = [
+        ("label", args.label.is_some()),
+        ("header", args.header.is_some()),
+        ("delimiter", args.delimiter.is_some()),
+        ("features-name", args.features_name.is_some()),
+        ("interval", args.interval.is_some()),
+        ("draws", args.draws.is_some()),
+        ("split", args.split.is_some()),
+    ];
+    for (option, _) in given.iter().filter(|(option, is_given)| *is_given && options.contains(option)) {
+        bail!("{}: this is {is}, for which --{option} has no meaning: leave it out", args.data.display());
+    }
+    Ok(())
+}
+
+/// Refuses rows of numbers alone if the run was on a table whose columns had other uses.
+fn check_no_recipe(args: &PredictArgs, predictor: &Predictor, is: &str) -> anyhow::Result<()> {
+    ensure!(
+        predictor.recipe.as_ref().is_none_or(Recipe::has_numbers_only),
+        "{}: the run is on a table with texts, dates, gaps, groups, offsets or weights, and this is {is}: give a table with the columns that \
+         were imported, or a dataset",
+        args.data.display()
+    );
     Ok(())
 }
 
 fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    check_no_table(args, "a LIBSVM file")?;
+    refuse_for("a LIBSVM file", args, &["header", "delimiter", "features-name", "split"])?;
+    check_no_recipe(args, predictor, "a LIBSVM file")?;
     ensure!(
         matches!(args.label, None | Some(Column::Number(1))),
         "{}: the labels of a LIBSVM file come first: use --label first, or no --label",
@@ -470,7 +517,7 @@ fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Ou
     );
     let labelled = args.label.is_some();
     output.head(labelled)?;
-    let most = u32::try_from(predictor.width)?;
+    let most = u32::try_from(predictor.columns)?;
     let dense = !predictor.is_sparse();
     let path = &args.data;
     let mut rows = Rows::new(path, predictor, output);
@@ -496,7 +543,8 @@ fn check_dense(args: &PredictArgs, predictor: &Predictor) -> anyhow::Result<()> 
 }
 
 fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    check_no_table(args, "an array")?;
+    refuse_for("an array", args, &["header", "delimiter", "split"])?;
+    check_no_recipe(args, predictor, "an array")?;
     check_dense(args, predictor)?;
     ensure!(
         args.label.is_none(),
@@ -504,7 +552,7 @@ fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
         args.data.display()
     );
     output.head(false)?;
-    let (path, width) = (&args.data, predictor.width);
+    let (path, width) = (&args.data, predictor.columns);
     let array = ArrayFile::of_features(path, args.features_name.as_deref())?;
     let mut rows = Rows::new(path, predictor, output);
     let read = array.rows(width, |row, record| rows.push((0..).zip(row.iter().copied()), None, Place::Record(record)));
@@ -512,7 +560,8 @@ fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
 }
 
 fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    check_no_table(args, "a file of images")?;
+    refuse_for("a file of images", args, &["header", "delimiter", "features-name", "split"])?;
+    check_no_recipe(args, predictor, "a file of images")?;
     check_dense(args, predictor)?;
     ensure!(
         args.label.is_none(),
@@ -522,7 +571,7 @@ fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Ou
     output.head(false)?;
     let path = &args.data;
     let mut images = Idx::open(Source::open(path)?)?;
-    let (size, width) = (images.row_size(), predictor.width);
+    let (size, width) = (images.row_size(), predictor.columns);
     ensure!(size == width, "{}: these images have {size} pixels, but the run has {width} features", path.display());
     let mut rows = Rows::new(path, predictor, output);
     let read = images.rows(|row| rows.push((0..).zip(row.iter().copied().map(f64::from)), None, Place::File));
@@ -530,7 +579,7 @@ fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Ou
 }
 
 fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    ensure!(args.split.is_none(), "--split is for datasets");
+    refuse_for("a table", args, &["features-name", "split"])?;
     check_dense(args, predictor)?;
     let path = &args.data;
     let mut layout = TableLayout {
@@ -539,49 +588,55 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
         delimiter: args.delimiter,
         ..TableLayout::default()
     };
-    let recipe = predictor.recipe.clone();
-    let order = columns(path, predictor, &mut layout)?;
+    let recipe = predictor.recipe.clone().unwrap_or_else(|| plain_recipe(predictor));
+    let order = columns(path, predictor, &recipe.columns, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
-    let mut table = Table::open(path, &layout)?;
-    if let Some(recipe) = &recipe {
-        table = table.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
-    }
+    let mut table = Table::open(path, &layout)?.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
     let mut rows = Rows::new(path, predictor, output);
     let (mut values, mut used) = (Vec::new(), Vec::new());
     let read = table.rows(|row| {
         values.clear();
         // A row to predict needs no weight.
         values.extend(order.iter().map(|at| at.map_or(1.0, |at| row.features[at])));
-        let place = row.place;
-        let features = match &recipe {
-            Some(recipe) => match recipe.apply(&values, &mut used) {
-                Ok(()) => &used,
-                Err(what) => {
-                    let why = DataError::content(path, place, what).to_string();
-                    return rows.push_unpredicted(labelled.then_some(row.label), why);
-                }
-            },
-            None => &values,
-        };
-        rows.push((0..).zip(features.iter().copied()), labelled.then_some(row.label), place)
+        let (place, label) = (row.place, labelled.then_some(row.label));
+        match recipe.apply(&values, &mut used) {
+            Ok(()) => rows.push((0..).zip(used.iter().copied()), label, place),
+            Err(what) => {
+                let text = recipe.unknown_text(&values, row.levels).map_or_else(String::new, |text| format!(", not {text:?}"));
+                rows.push_unpredicted(label, DataError::content(path, place, what + &text).to_string())
+            }
+        }
     });
     rows.finish(read)
 }
 
+/// What becomes of the columns of a table of numbers.
+fn plain_recipe(predictor: &Predictor) -> Recipe {
+    let numbered = || (1..=predictor.columns).map(|number| format!("x{number}")).collect();
+    let names = if predictor.features.is_empty() { numbered() } else { predictor.features.clone() };
+    let columns = names.into_iter().map(|name| UsedColumn { name, r#use: ColumnUse::Number }).collect();
+    Recipe { columns, ..Recipe::default() }
+}
+
 /// For each column that the run was given, the index of its column among the features of the table, which a weight need not have. Columns
 /// are matched by name if both have names, otherwise by position. Completes the layout.
-fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<Option<usize>>> {
-    let plain = || predictor.features.iter().map(|name| UsedColumn { name: name.clone(), r#use: ColumnUse::Number }).collect();
-    let wanted: Vec<UsedColumn> = predictor.recipe.as_ref().map_or_else(plain, |recipe| recipe.columns.clone());
-    layout.allow_missing = predictor.recipe.is_some();
+fn columns(
+    path: &Path,
+    predictor: &Predictor,
+    wanted: &[UsedColumn],
+    layout: &mut TableLayout,
+) -> anyhow::Result<Vec<Option<usize>>> {
+    layout.allow_missing = true;
+    layout.na = predictor.recipe.as_ref().map(|recipe| recipe.na.clone()).unwrap_or_default();
     // A first line of numbers and texts is a row if the texts are where the run had texts.
-    let in_places = by_position(&wanted, layout);
+    let in_places = by_position(wanted, layout);
     let names = Table::names_in(path, layout).or_else(|cause| Table::names_in(path, &in_places).map_err(|_| cause))?;
-    if let Some(names) = names.filter(|_| !wanted.is_empty()) {
-        return by_name(path, &wanted, &names, layout);
+    let has_names = predictor.recipe.is_some() || !predictor.features.is_empty();
+    if let Some(names) = names.filter(|_| has_names) {
+        return by_name(path, wanted, &names, layout);
     }
-    let count = if wanted.is_empty() { predictor.width } else { wanted.len() };
+    let count = wanted.len();
     let features = Table::open(path, &in_places)?.features();
     ensure!(
         features == count,
@@ -598,13 +653,13 @@ fn by_position(wanted: &[UsedColumn], layout: &TableLayout) -> TableLayout {
     let label = if let Column::Number(number) = layout.label { number } else { usize::MAX };
     let mut layout = layout.clone();
     for (number, column) in (1..).zip(wanted) {
-        mark(column, Column::Number(if number < label { number } else { number + 1 }), &mut layout);
+        add_text_or_date(column, Column::Number(if number < label { number } else { number + 1 }), &mut layout);
     }
     layout
 }
 
 /// Adds a column of the table to those of texts or dates if it is one.
-fn mark(wanted: &UsedColumn, column: Column, layout: &mut TableLayout) {
+fn add_text_or_date(wanted: &UsedColumn, column: Column, layout: &mut TableLayout) {
     match wanted.r#use {
         ColumnUse::Date => layout.dates.push(column),
         ColumnUse::Indicators(_) | ColumnUse::Group(_) => layout.texts.push(column),
@@ -638,7 +693,7 @@ fn by_name(path: &Path, wanted: &[UsedColumn], names: &[String], layout: &mut Ta
         ensure!(place.is_some() || !is_needed(&column), "{}: {:?} is both a feature and the label", path.display(), column.name);
         order.push(place);
         if place.is_some() {
-            mark(column, Column::Name(column.name.clone()), layout);
+            add_text_or_date(column, Column::Name(column.name.clone()), layout);
         }
     }
     Ok(order)

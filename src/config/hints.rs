@@ -1,9 +1,9 @@
 //! Messages for mistakes in run files: what was probably meant, and where a key belongs.
 
-use super::domain::Domain;
-use super::entries::Registry;
+use super::registry::Registry;
 use super::renamed::{new_key, new_value};
 use super::run::is_on_corpus;
+use super::run_file_kind::RunFileKind;
 use super::sections::ClusterSettings;
 use crate::cluster::Collectives;
 use crate::methods::{Corpus, Sharing, Table};
@@ -53,7 +53,7 @@ impl<'a> Hints<'a> {
     }
 
     /// For a run on data of kind `D`, which is not of kind `O`.
-    fn of<D: Domain, O: Domain>(file: &toml::Table, registry: &'a Registry) -> Self {
+    fn of<D: RunFileKind, O: RunFileKind>(file: &toml::Table, registry: &'a Registry) -> Self {
         let name = |section: &str| file.get(section)?.get("name")?.as_str();
         let method = D::methods(registry).iter().find(|entry| Some(entry.name) == name("method"));
         let defaults = method.and_then(|entry| (entry.parse)(toml::Table::new()).ok());

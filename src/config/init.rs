@@ -1,10 +1,10 @@
 //! The starting run file that `mpibayes init` writes: every key with its default, and above it what it means.
 
 use super::configured::ConfiguredMethod;
-use super::domain::{Domain, data_table};
-use super::entries::Registry;
 use super::error::ConfigError;
+use super::registry::Registry;
 use super::run::named;
+use super::run_file_kind::{RunFileKind, data_table};
 use super::sections::ClusterSettings;
 use crate::settings::{Key, inline, keys, read, table};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Default for Choice<'_> {
 ///
 /// # Errors
 /// If there is no such method, or a default has no TOML form.
-pub fn template<D: Domain>(registry: &Registry, choice: Choice) -> Result<String, ConfigError> {
+pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<String, ConfigError> {
     let Choice { method: method_name, model, data } = choice;
     let entry = D::methods(registry).iter().find(|entry| entry.name == method_name);
     let entry = entry.ok_or_else(|| ConfigError::Choice(format!("there is no method {method_name}")))?;

@@ -1,8 +1,7 @@
 //! From a run file to a validated run: TOML with overrides is parsed once, with every mistake reported at its line.
 
+mod built_in;
 mod configured;
-mod domain;
-mod entries;
 mod error;
 mod hints;
 mod init;
@@ -11,17 +10,18 @@ mod registry;
 mod renamed;
 mod run;
 mod run_file;
+mod run_file_kind;
 mod sections;
 pub mod sweep;
 
 pub use configured::{ConfiguredMethod, ConfiguredModel, Precision};
-pub use domain::{DataWords, Domain};
-pub use entries::Registry;
 pub use error::{ConfigError, Problem};
 pub use init::{Choice, template};
 pub use overrides::Override;
+pub use registry::Registry;
 pub use run::{Run, RunOf, stored_table};
 pub use run_file::RunFile;
+pub use run_file_kind::{DataWords, RunFileKind};
 pub use sections::{
     ClusterSettings, CorpusData, CorpusEvaluation, CorpusPartition, CorpusRunSettings, DrawTransport, Dtype, ReplicatedTableData,
     RunSettings, SWEEP, TableData, TableEvaluation, TableRunSettings, evaluation_interval,

@@ -1,10 +1,10 @@
 //! A validated run: a run file is parsed to a [`Run`] once, and everything after works with its values.
 
 use super::configured::ConfiguredMethod;
-use super::domain::{Domain, data_table};
-use super::entries::{Registry, name_of, unknown_name};
 use super::error::ConfigError;
+use super::registry::{Registry, name_of, unknown_name};
 use super::renamed::upgrade;
+use super::run_file_kind::{RunFileKind, data_table};
 use super::sections::{ClusterSettings, RunSettings, SWEEP};
 use crate::lda::LdaSettings;
 use crate::methods::{Corpus, Table};
@@ -21,8 +21,8 @@ pub enum Run {
 }
 
 /// A run on one kind of data.
-pub struct RunOf<D: Domain> {
-    /// The keys above all tables.
+pub struct RunOf<D: RunFileKind> {
+    /// The top-level keys of the run file.
     pub settings: D::RunSettings,
     /// The data; none for a model that brings its own.
     pub data: Option<D::Data>,
@@ -36,7 +36,7 @@ pub struct RunOf<D: Domain> {
     pub cluster: ClusterSettings,
 }
 
-impl<D: Domain> Clone for RunOf<D> {
+impl<D: RunFileKind> Clone for RunOf<D> {
     fn clone(&self) -> Self {
         Self {
             settings: self.settings.clone(),
@@ -121,7 +121,7 @@ pub(super) fn is_on_corpus(table: &toml::Table, registry: &Registry) -> bool {
     }
 }
 
-impl<D: Domain> RunOf<D> {
+impl<D: RunFileKind> RunOf<D> {
     fn parse(mut file: toml::Table, registry: &Registry) -> Result<Self, Vec<KeyError>> {
         let mut mistakes = Mistakes::default();
         if file.remove(SWEEP).is_some() {
@@ -185,7 +185,7 @@ pub(super) fn named(name: &str, settings: toml::Table) -> toml::Table {
 }
 
 /// The method in a table.
-fn method<D: Domain>(registry: &Registry, mut table: toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
+fn method<D: RunFileKind>(registry: &Registry, mut table: toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
     let known = registry.methods_for::<D>();
     let name = name_of(&table, &known).map_err(|error| vec![error])?;
     let Some(entry) = D::methods(registry).iter().find(|entry| entry.name == name) else {

@@ -1,9 +1,9 @@
 //! A run file as it was typed: its keys with their lines, overrides on top, and every mistake in it.
 
-use super::entries::Registry;
 use super::error::{ConfigError, Problem};
 use super::hints::Hints;
 use super::overrides::{Override, TOO_LARGE, is_too_large, set};
+use super::registry::Registry;
 use super::run::Run;
 use super::sections::SWEEP;
 use crate::settings::KeyError;

@@ -1,4 +1,4 @@
-//! The sections of a run file as types: the keys above all tables, `[data]`, `[evaluate]` and `[cluster]`.
+//! The sections of a run file as types: top-level keys, `[data]`, `[evaluate]` and `[cluster]`.
 //!
 //! Runs on tables and runs on corpora have types of their own where they take different keys. `[model]` and `[method]` are the settings of
 //! the model and the method that they name.
@@ -24,11 +24,12 @@ pub enum Dtype {
     Float64,
 }
 
-/// The keys above all tables, for a run on a table.
+/// The top-level keys of the run file, for a run on a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct TableRunSettings {
-    /// The seed of all random numbers. The same seed gives the same draws, bit for bit.
+    /// The seed of all random numbers. The same seed gives the same draws, bit for bit, except with asynchronous methods and with
+    /// float_sums = "allreduce".
     pub seed: u64,
     /// The floating-point type of parameters and features: "float32" or "float64". Networks run best in "float32".
     pub dtype: Dtype,
@@ -45,11 +46,12 @@ impl Default for TableRunSettings {
     }
 }
 
-/// The keys above all tables, for a run on a corpus.
+/// The top-level keys of the run file, for a run on a corpus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorpusRunSettings {
-    /// The seed of all random numbers. The same seed gives the same draws, bit for bit.
+    /// The seed of all random numbers. The same seed gives the same draws, bit for bit, except with asynchronous methods and with
+    /// float_sums = "allreduce".
     pub seed: u64,
     /// The floating-point type of topics: "float32" or "float64". "float32" is precise enough.
     pub dtype: Dtype,
@@ -63,7 +65,7 @@ impl Default for CorpusRunSettings {
     }
 }
 
-/// What the keys above all tables have in common.
+/// What the top-level keys of all run files have in common.
 pub trait RunSettings {
     /// The seed of all random numbers.
     fn seed(&self) -> u64;

@@ -7,7 +7,7 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents, 6 for dense rows that end with an offset or a group; readers refuse other versions. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents, 6 for dense rows that end with an offset, a weight or a group; readers refuse other versions. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification`, `regression` or `counts`; `topics` for documents |
 //! | attribute `source` | text | names of the imported files |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
@@ -18,9 +18,9 @@
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
 //! | `features/rotation` | f64, features × features | models see (x·scale + offset)·rotation, applied on reading: a row times this matrix. Only with the scaling `principal`; absent, x·scale + offset |
 //! | `targets/scale`, `targets/offset` | f64, 1 | models see y·scale + offset: mean 0 and standard deviation 1 over the training rows; metrics are in units of y. Regression only; absent, models see y |
-//! | `features/recipe` | text, 1 | JSON: what was made of each column of a table ([`Recipe`]), unless columns are what they were. The offset and the index of the group, if there are any, are the last columns of `x`, with scale 1 and offset 0 |
+//! | `features/recipe` | text, 1 | JSON: what was made of each column of a table ([`Recipe`]), unless columns are what they were. The offset, the weight of the row and the index of the group, if there are any, are the last columns of `x`, with scale 1 and offset 0; the scale of the offset of a regression is that of the targets |
 //! | `features/name` | text, features | names of the features; absent for pixels |
-//! | `classes/name` | text, classes | the labels by class index, sorted as numbers if all are numbers; absent for regression |
+//! | `classes/name` | text, classes | the labels by class index: in the order of `--classes`, or else sorted, as numbers if all are numbers and as texts otherwise; absent for regression |
 //!
 //! `test` is absent if there are no test rows. Documents have a layout of their own: [`corpus`].
 //!
@@ -66,6 +66,7 @@ pub use import::table::{ColumnOptions, Missing, TableImport, import_table};
 pub use import::test_rows::TestRows;
 pub use partition::{Label, Partition, ShardAssignment, document_ranges};
 pub use readers::batches::BatchFormat;
+pub use readers::cells::is_missing;
 pub use readers::columns::{Column, Header, TableLayout};
 pub use readers::fields::Delimiter;
 pub use readers::format::{Format, detect};

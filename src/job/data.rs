@@ -1,11 +1,12 @@
 //! The data file of a run: a table or a corpus, found out from the file itself.
 
 use super::error::JobError;
-use crate::config::{Choice, ConfigError, Domain, Registry, template};
+use crate::config::{Choice, ConfigError, Registry, RunFileKind, template};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, ExtraColumns, FeatureScaling, Recipe, Split, Task};
 use crate::methods::{Corpus, Table};
-use crate::models::{DataSchema, Output};
+use crate::models::ordinal::OrdinalSettings;
+use crate::models::{DataSchema, ModelSettings, Output};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,11 +110,18 @@ fn scales(scaling: &FeatureScaling, features: usize) -> Option<Vec<f64>> {
     }
 }
 
-/// A starting run file for a method. Without a model, the first one that suits the data.
+/// A starting run file for a method, with the reason for it if it was not the user's choice. Without a model, the first one that suits the
+/// data.
 ///
 /// # Errors
 /// If there is no such method or model, the data cannot be opened, or no model suits them.
-pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data: Option<&Path>) -> Result<String, JobError> {
+pub fn template_for(
+    registry: &Registry,
+    method: &str,
+    reason_for_method: Option<&str>,
+    model: Option<&str>,
+    data: Option<&Path>,
+) -> Result<String, JobError> {
     let file = data.map(DataFile::open).transpose()?;
     let is_for_corpus = |name: &str| Corpus::models(registry).contains(&name);
     let on_corpus = match (model, &file) {
@@ -135,17 +143,37 @@ pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data
         (None, Some(file)) => format!("{} holds", file.path().display()),
         (None, None) => "the run is on".into(),
     };
-    match on_corpus {
+    let mut because: String = reason_for_method.map(|reason| format!("# {method}, because {reason}.\n")).unwrap_or_default();
+    let text = match on_corpus {
         false => {
             check_kind::<Table>(registry, method, &reason)?;
             let choice = Choice { method, ..table_choice(registry, method, model, &file, data)? };
-            Ok(template::<Table>(registry, choice)?)
+            if let (None, Some(DataFile::Table(table))) = (model, &file) {
+                let targets = targets_description(table);
+                because += &format!("# {}, because {targets}.\n", choice.model);
+            }
+            template::<Table>(registry, choice)?
         }
         true => {
             check_kind::<Corpus>(registry, method, &reason)?;
             let choice = Choice { method, model: Corpus::models(registry)[0], data: data.or(Choice::default().data) };
-            Ok(template::<Corpus>(registry, choice)?)
+            template::<Corpus>(registry, choice)?
         }
+    };
+    // The reasons end the first comment.
+    Ok(text.replacen("\n\n", &format!("\n{because}\n"), 1))
+}
+
+/// What the targets are, as a reason for a model.
+fn targets_description(table: &Dataset) -> String {
+    match (table.task(), table.classes().len()) {
+        (Task::Regression, _) => "the targets are numbers".into(),
+        (Task::Counts, _) => "the targets are counts".into(),
+        (Task::Classification, 2) => "there are two classes".into(),
+        (Task::Classification, classes) => match table.recipe().is_some_and(|recipe| recipe.has_ordered_classes) {
+            true => format!("there are {classes} classes with an order"),
+            false => format!("there are {classes} classes without an order"),
+        },
     }
 }
 
@@ -181,9 +209,16 @@ fn table_choice<'a>(
             (name, build(name)?)
         }
         None => {
+            let recipe = if let Some(DataFile::Table(table)) = file { table.recipe() } else { None };
+            let is_ordered = recipe.is_some_and(|recipe| recipe.has_ordered_classes);
+            // Only the user knows whether classes have an order.
+            let (ordinal, others): (Vec<&str>, Vec<&str>) = models.into_iter().partition(|name| *name == OrdinalSettings::NAME);
+            let candidates = if is_ordered { [ordinal, others].concat() } else { others };
             let suits = |name: &&&str| schema.is_none() || build(name).is_ok();
-            let name = models.iter().find(suits).ok_or_else(|| ConfigError::Choice("no model suits these data".into()))?;
-            (*name, 0)
+            let none = "no model suits these data: classes without an order, if they are more than two, take no groups, offsets or weights: \
+                        import without these, or with --classes in their order";
+            let name = *candidates.iter().find(suits).ok_or_else(|| ConfigError::Choice(none.into()))?;
+            (name, 0)
         }
     };
     let data = if own_rows > 0 { None } else { data.or(Choice::default().data) };
@@ -191,7 +226,7 @@ fn table_choice<'a>(
 }
 
 /// Checks that a method is one for this kind of data, which the reason names.
-fn check_kind<D: Domain>(registry: &Registry, method: &str, reason: &str) -> Result<(), ConfigError> {
+fn check_kind<D: RunFileKind>(registry: &Registry, method: &str, reason: &str) -> Result<(), ConfigError> {
     let known = registry.methods_for::<D>();
     if known.contains(&method) {
         return Ok(());

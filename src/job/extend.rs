@@ -102,7 +102,7 @@ fn resume_table(
     // Nothing is changed before all of this is known to fit.
     let data = open(run)?;
     folder_use(&Run::Table(run.clone()), data.as_ref().map(|data| (data.path(), data.digest())), folder, registry)?;
-    Checkpoint::read(&run_folder.extension())?;
+    Checkpoint::read(&run_folder.late_checkpoint())?;
     run_folder.claim()?;
     run_folder.extend(&config)?;
     Ok(longer)

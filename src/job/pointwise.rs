@@ -1,4 +1,4 @@
-//! What every draw says of every row, computed in blocks by all ranks: log-likelihoods, and targets drawn from the model.
+//! Log-likelihoods of rows at draws, and targets drawn from the model, computed in blocks by all ranks.
 
 use super::data::schema;
 use super::error::JobError;
@@ -7,12 +7,12 @@ use crate::cluster::Progress;
 use crate::config::RunOf;
 use crate::data::{Dataset, Shard, Split, Task};
 use crate::methods::Table;
-use crate::models::{Model, Scratch};
+use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
 use crate::partial::PartialFile;
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, GridFile, POSTERIOR, ResultFile};
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, Axis, CowArray};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -23,15 +23,15 @@ pub const LOG_LIKELIHOOD: &str = "log_likelihood";
 pub const OBSERVED_DATA: &str = "observed_data";
 /// The group of targets drawn from the model.
 const POSTERIOR_PREDICTIVE: &str = "posterior_predictive";
-/// The variable in each of them.
+/// The array in each of these groups: ArviZ matches them by this name.
 pub const TARGET: &str = "y";
-/// The dimension of test rows; that of training rows is called `row`.
+/// The dimension of test rows in these groups; that of training rows is called `row`.
 pub const TEST_ROW: &str = "test_row";
-/// The most values of an array: a gigabyte. Of longer runs, draws are left out evenly.
+/// The most values of an array: a gigabyte. Longer runs are thinned evenly.
 const MAX_VALUES: usize = 1 << 27;
 /// Arrays with more values than this are announced.
 const MANY_VALUES: usize = 1 << 24;
-/// Cross-validation needs this many draws of each chain.
+/// Thinning stops at this many draws of each chain: with more rows, nothing is kept.
 const MIN_DRAWS: usize = 25;
 /// The most values of draws that every rank has in memory.
 const BLOCK_PARAMETERS: usize = 1 << 23;
@@ -46,8 +46,8 @@ pub struct Pointwise {
     pub by_draw: Vec<(&'static str, PartialFile)>,
 }
 
-/// The log-likelihood of each row at each draw, the targets, and targets drawn from the model if it can draw them; on rank 0, which has the
-/// result file. None if there are too many rows, or the posterior is tempered, which is said. Every rank calls this.
+/// The log-likelihood of each row at each draw, the targets, and targets drawn from the model if it can draw them. Every rank calls this;
+/// rank 0 passes the result file and gets the arrays, or none where none can be kept, and then prints why.
 ///
 /// # Errors
 /// When draws or rows cannot be read, or the arrays cannot be written to `folder`.
@@ -82,16 +82,19 @@ pub fn pointwise_arrays<F: Real>(
         let theta = bytemuck::pod_collect_to_vec::<u8, F>(&ranks.broadcast(&ranks.agree(read())?));
         let theta = Array2::from_shape_vec((block.len(), model.dim()), theta)
             .map_err(|error| JobError::Prediction(format!("the draws of the posterior: {error}")))?;
-        let round = Round::new(rows, block.len(), ranks.count() as usize);
-        for first in (0..rows).step_by(round.rows()) {
-            let own = round.rows_of(first, rows, ranks.rank() as usize);
+        let sharing = RowSharing::new(rows, block.len(), ranks.count() as usize);
+        for first in (0..rows).step_by(sharing.rows()) {
+            let own = sharing.rows_of(first, rows, ranks.rank() as usize);
             let block_of_rows = ranks.agree(written.and_then(|()| computation.rows(theta.view(), own, number)))?;
             let collected = [&block_of_rows.log_likelihood, &block_of_rows.predictive, &block_of_rows.targets].map(|values| {
                 let pieces = ranks.collect(bytemuck::cast_slice(values)).concat();
                 bytemuck::pod_collect_to_vec::<u8, f64>(&pieces)
             });
             written = writer.as_mut().map_or(Ok(()), |writer| writer.write([*chain, block.start, first], block.len(), collected));
-            show(Progress { done: number * rows as u64 + first as u64, total: (blocks.len() * rows) as u64 });
+            show(Progress {
+                done: number * rows as u64 + (first + sharing.rows()).min(rows) as u64,
+                total: (blocks.len() * rows) as u64,
+            });
         }
     }
     let finished = written.and_then(|()| writer.map(Writer::finish).transpose());
@@ -104,45 +107,49 @@ struct Kept {
     /// How many of each chain.
     draws: usize,
     /// How many the shortest chain has.
-    common: usize,
+    shortest: usize,
 }
 
 impl Kept {
     /// The place in its chain of a draw that is kept.
     fn place(&self, draw: usize) -> usize {
-        draw * self.common / self.draws
+        draw * self.shortest / self.draws
     }
 }
 
-/// Which draws are kept; none if nothing is, and says why.
+/// Which draws are kept, or none, after a note that says why.
 fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) -> Result<Option<Kept>, JobError> {
     let nothing = |why: String| {
         eprintln!("mpibayes: note: evaluate.pointwise keeps nothing: {why}");
         Ok(None)
     };
     if temperature != 1.0 {
-        return nothing(format!("cross-validation is for Bayes' rule, and temperature = {temperature}"));
+        return nothing(format!("log-likelihoods are kept at temperature = 1, and it is {temperature}"));
     }
     if rows == 0 {
         return nothing("there are no test rows".into());
     }
     let lengths = file.lengths(POSTERIOR)?;
     let chains = lengths.len();
-    let common = lengths.iter().copied().min().unwrap_or(0);
-    let draws = common.min(MAX_VALUES / (chains * rows).max(1));
-    if draws < MIN_DRAWS.min(common) || draws == 0 {
-        let fit = MAX_VALUES / (chains * MIN_DRAWS).max(1);
+    let shortest = lengths.iter().copied().min().unwrap_or(0);
+    let draws = shortest.min(MAX_VALUES / (chains * rows).max(1));
+    if shortest == 0 {
+        return nothing("a chain has no draws".into());
+    }
+    let needed = MIN_DRAWS.min(shortest);
+    if draws < needed {
+        let fit = MAX_VALUES / (chains * needed);
         let name = if split == Split::Train { "training" } else { "test" };
         return nothing(format!("there are {rows} {name} rows, and at most {fit} fit into the result file"));
     }
     let values = chains * draws * rows;
-    if values > MANY_VALUES || draws < common {
+    if values > MANY_VALUES || draws < shortest {
         eprintln!(
-            "mpibayes: note: evaluate.pointwise keeps {draws} of {common} draws of each chain, and makes the result file up to {:.1} GB larger",
+            "mpibayes: note: evaluate.pointwise keeps {draws} of {shortest} draws of each chain, and makes the result file up to {:.1} GB larger",
             16e-9 * values as f64
         );
     }
-    Ok(Some(Kept { chains, draws, common }))
+    Ok(Some(Kept { chains, draws, shortest }))
 }
 
 /// Blocks of draws, each within a chain, that fit into the memory of a rank.
@@ -152,13 +159,13 @@ fn draw_blocks(chains: usize, draws: usize, parameters: usize) -> Vec<(usize, Ra
     (0..chains).flat_map(of_chain).collect()
 }
 
-/// How the ranks share rows: in each round, every rank that takes part computes the same number of consecutive rows.
-struct Round {
+/// How the ranks share consecutive rows: each that takes part computes as many of them, and fewer at the end.
+struct RowSharing {
     ranks: usize,
     rows_of_rank: usize,
 }
 
-impl Round {
+impl RowSharing {
     fn new(rows: usize, draws: usize, ranks: usize) -> Self {
         let at_once = (BLOCK_VALUES / draws.max(1)).max(1);
         let ranks = ranks.min(at_once);
@@ -169,7 +176,7 @@ impl Round {
         self.ranks * self.rows_of_rank
     }
 
-    /// The rows of a rank in the round that starts with the row `first`; none for ranks that do not take part.
+    /// The rows of a rank among those from `first` on; none for ranks that do not take part.
     fn rows_of(&self, first: usize, all: usize, rank: usize) -> Range<usize> {
         let place = |rank: usize| (first + rank.min(self.ranks) * self.rows_of_rank).min(all);
         place(rank)..place(rank + 1)
@@ -182,18 +189,20 @@ struct Computation<'a, F> {
     dataset: &'a Dataset,
     split: Split,
     seed: Seed,
-    /// What standardized targets are: those in the units of the data times a scale, plus an offset.
+    /// The model's target is that of the data · `scale` + `offset`.
     scale: f64,
     offset: f64,
     weight_column: Option<usize>,
 }
 
-/// What some draws say of some rows: rows × draws, one row after another.
+/// What was computed for some rows at some draws.
 #[derive(Default)]
 struct RowsAtDraws {
+    /// Rows × draws, one row after another.
     log_likelihood: Vec<f64>,
-    /// Empty if the model cannot draw targets.
+    /// Rows × draws; empty if the model cannot draw targets.
     predictive: Vec<f64>,
+    /// One for each row.
     targets: Vec<f64>,
 }
 
@@ -206,12 +215,12 @@ impl<'a, F: Real> Computation<'a, F> {
         Ok(Self { model, dataset, split, seed, scale, offset, weight_column: schema(dataset)?.weight_column() })
     }
 
-    /// Evaluates rows on all threads. `number` tells these draws from others.
-    fn rows(&self, theta: ArrayView2<F>, rows: Range<usize>, number: u64) -> Result<RowsAtDraws, JobError> {
+    /// Evaluates rows on all threads; `block` numbers the block of draws, for its random numbers.
+    fn rows(&self, theta: ArrayView2<F>, rows: Range<usize>, block: u64) -> Result<RowsAtDraws, JobError> {
         let rows: Vec<usize> = rows.collect();
         let size = rows.len().div_ceil(rayon::current_num_threads()).max(1);
         let parts: Vec<RowsAtDraws> =
-            rows.par_chunks(size).map(|rows| self.rows_on_thread(theta, rows, number)).collect::<Result<_, _>>()?;
+            rows.par_chunks(size).map(|rows| self.rows_on_thread(theta, rows, block)).collect::<Result<_, _>>()?;
         let mut all = RowsAtDraws::default();
         for part in parts {
             all.log_likelihood.extend(part.log_likelihood);
@@ -221,21 +230,28 @@ impl<'a, F: Real> Computation<'a, F> {
         Ok(all)
     }
 
-    fn rows_on_thread(&self, theta: ArrayView2<F>, rows: &[usize], number: u64) -> Result<RowsAtDraws, JobError> {
+    fn rows_on_thread(&self, theta: ArrayView2<F>, rows: &[usize], block: u64) -> Result<RowsAtDraws, JobError> {
         let Self { model, dataset, split, seed, scale, offset, weight_column } = *self;
         let mut found = RowsAtDraws::default();
         let mut scratch = Scratch::new();
         let (mut losses, mut drawn) = (vec![0.0; theta.nrows()], vec![0.0; theta.nrows()]);
         let shard: Shard<F> = dataset.read_rows(split, rows)?;
         shard.blocks(&mut scratch, |own, batch, scratch| {
+            let Batch { x, y } = batch;
+            let mut x = CowArray::from(x);
+            // The weight of a row is how often it counts in the posterior; test rows are not in it.
+            if let Some(column) = weight_column.filter(|_| split == Split::Test) {
+                x.column_mut(column).fill(F::one());
+            }
+            let batch = Batch { x: x.view(), y: y.view() };
             for (place, row) in own.enumerate() {
                 let one = batch.slice(place..place + 1);
                 model.loss(theta, one, &mut losses, scratch);
-                // Densities of standardized targets are not those in the units of the data.
+                // The loss is −weight · log p of the model's target; the density in the units of the data is `scale` times as large.
                 let weight = weight_column.map_or(1.0, |column| one.x[[0, column]].f64());
                 found.log_likelihood.extend(losses.iter().map(|loss| weight * scale.ln() - loss));
                 found.targets.push((one.y[0].f64() - offset) / scale);
-                let step = number * dataset.rows(split) as u64 + rows[row] as u64;
+                let step = block * dataset.rows(split) as u64 + rows[row] as u64;
                 let mut stream = seed.stream(Who::Run, step, Purpose::Predictive);
                 if model.draw_targets(theta, one, &mut stream, &mut drawn, scratch) {
                     found.predictive.extend(drawn.iter().map(|drawn| (drawn - offset) / scale));
@@ -343,13 +359,13 @@ mod tests {
             assert!(blocks.iter().all(|(_, block)| block.len() == 1 || block.len() * parameters <= BLOCK_PARAMETERS));
         }
         for (rows, draws, ranks) in [(1, 1, 1), (10, 4000, 4), (1000, 1 << 21, 3), (17, 1 << 23, 4), (100_000, 1300, 7)] {
-            let round = Round::new(rows, draws, ranks);
+            let sharing = RowSharing::new(rows, draws, ranks);
             let mut found = Vec::new();
-            for first in (0..rows).step_by(round.rows()) {
-                (0..ranks).for_each(|rank| found.extend(round.rows_of(first, rows, rank)));
+            for first in (0..rows).step_by(sharing.rows()) {
+                (0..ranks).for_each(|rank| found.extend(sharing.rows_of(first, rows, rank)));
             }
             assert_eq!(found, (0..rows).collect::<Vec<_>>(), "{rows} rows, {draws} draws, {ranks} ranks");
-            assert!(round.rows() == 1 || round.rows() * draws <= BLOCK_VALUES);
+            assert!(sharing.rows() == 1 || sharing.rows() * draws <= BLOCK_VALUES);
         }
     }
 }

@@ -174,25 +174,20 @@ pub fn predictive_arrays<F: Real>(
     dataset: &Dataset,
     run: &RunOf<Table>,
 ) -> Result<Vec<Grid>, JobError> {
+    if !has_predictive_arrays(model, dataset, run) {
+        return Ok(Vec::new());
+    }
     let Some(theta) = predictive_draws(file)? else { return Ok(Vec::new()) };
-    let mut grids = Vec::new();
-    if run.evaluate.predictions && has_predictions(model, dataset) {
-        grids.push(test_predictions(model, &theta, dataset)?);
-        if is_chains && model.has_symmetries() {
-            grids.extend(test_convergence(model, file, dataset)?);
-        }
+    let mut grids = vec![test_predictions(model, &theta, dataset)?];
+    if is_chains && model.has_symmetries() {
+        grids.extend(test_convergence(model, file, dataset)?);
     }
     Ok(grids)
 }
 
-/// Whether [`predictive_arrays`] makes any arrays.
+/// Whether [`predictive_arrays`] makes any arrays: the run keeps predictions, the model makes them, and there are test rows.
 pub fn has_predictive_arrays<F: Real>(model: &dyn Model<F>, dataset: &Dataset, run: &RunOf<Table>) -> bool {
-    run.evaluate.predictions && has_predictions(model, dataset)
-}
-
-/// Whether a model predicts, and there are test rows.
-fn has_predictions<F: Real>(model: &dyn Model<F>, dataset: &Dataset) -> bool {
-    dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing
+    run.evaluate.predictions && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing
 }
 
 /// What these draws (N × d) predict for all test rows; numbers are in the dataset's units.

@@ -18,17 +18,18 @@ use std::sync::Arc;
 /// What a run predicts for rows of data.
 pub struct Predictor {
     engine: Box<dyn Engine>,
-    /// Names of the features, in the order in which rows hold them; empty where the dataset names none.
+    /// Names of the columns of a row, features first; empty where the dataset names none.
     pub features: Vec<String>,
-    /// How many features a row has.
-    pub width: usize,
+    /// How many columns a row has: the features, then the offset, the weight and the group, if the data have them.
+    pub columns: usize,
     /// Names of the classes; none for regression.
     pub classes: Vec<String>,
     /// What becomes of the columns of a table, unless they are what they were.
     pub recipe: Option<Recipe>,
     scaling: FeatureScaling,
     task: Task,
-    target: (f64, f64),
+    /// The model's target is that of the data · scale + offset.
+    target_scale_and_offset: (f64, f64),
 }
 
 /// Rows of data in their own units.
@@ -71,17 +72,17 @@ trait Engine {
     /// The number of draws of the posterior.
     fn draws(&self) -> usize;
     /// Whether the model draws targets.
-    fn can_draw(&mut self, width: usize) -> bool;
+    fn can_draw(&mut self, columns: usize) -> bool;
     /// Predictions in the units of the model.
-    fn rows(
+    fn predict_rows(
         &mut self,
         rows: RawRows,
-        width: usize,
+        columns: usize,
         scaling: &FeatureScaling,
         draws_from: Option<u64>,
     ) -> Result<Predictions, BoxError>;
     /// The same of rows of a dataset.
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError>;
+    fn predict_dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError>;
 }
 
 /// What is predicted for some rows.
@@ -90,23 +91,24 @@ pub struct Predictions {
     /// Class probabilities (rows × classes), or means (rows × 1).
     pub means: Array2<f64>,
     /// A target for each draw of the posterior (rows × draws), drawn from the model, if wanted.
-    pub drawn: Option<Array2<f64>>,
+    pub drawn_targets: Option<Array2<f64>>,
 }
 
-struct Drawn<F> {
+/// A model with draws of its posterior.
+struct ModelWithDraws<F> {
     model: Arc<dyn Model<F>>,
     theta: Array2<F>,
     scratch: Scratch<F>,
     seed: Seed,
 }
 
-impl<F: Real> Drawn<F> {
+impl<F: Real> ModelWithDraws<F> {
     /// Predictions for a shard, with drawn targets of rows that have the numbers from `draws_from` on.
     fn predictions(&mut self, shard: &Shard<F>, draws_from: Option<u64>) -> Result<Predictions, BoxError> {
         let means = self.means(shard)?;
-        let drawn = draws_from
+        let drawn_targets = draws_from
             .and_then(|first| draw_targets(self.model.as_ref(), self.theta.view(), shard, (self.seed, first), &mut self.scratch));
-        Ok(Predictions { means, drawn })
+        Ok(Predictions { means, drawn_targets })
     }
 
     fn means(&mut self, shard: &Shard<F>) -> Result<Array2<f64>, BoxError> {
@@ -121,43 +123,43 @@ impl<F: Real> Drawn<F> {
     }
 }
 
-impl<F: Real> Engine for Drawn<F> {
+impl<F: Real> Engine for ModelWithDraws<F> {
     fn draws(&self) -> usize {
         self.theta.nrows()
     }
 
-    fn can_draw(&mut self, width: usize) -> bool {
-        let shard = Shard::new(Array2::zeros((1, width)), Array1::zeros(1));
+    fn can_draw(&mut self, columns: usize) -> bool {
+        let shard = Shard::new(Array2::zeros((1, columns)), Array1::zeros(1));
         let theta = self.theta.slice(s![..1, ..]);
         draw_targets(self.model.as_ref(), theta, &shard, (self.seed, 0), &mut self.scratch).is_some()
     }
 
-    fn rows(
+    fn predict_rows(
         &mut self,
         rows: RawRows,
-        width: usize,
+        columns: usize,
         scaling: &FeatureScaling,
         draws_from: Option<u64>,
     ) -> Result<Predictions, BoxError> {
-        let RawRows { mut starts, columns, values } = rows;
+        let RawRows { mut starts, columns: indices, values } = rows;
         let targets = Array1::zeros(starts.len());
-        let scaled: Vec<F> = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw))).collect();
+        let scaled: Vec<F> = indices.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw))).collect();
         let shard = match scaling {
             FeatureScaling::Dense { .. } => {
-                let mut x = Array2::from_shape_vec((starts.len(), width), scaled)?;
+                let mut x = Array2::from_shape_vec((starts.len(), columns), scaled)?;
                 scaling.rotate(&mut x);
                 Shard::new(x, targets)
             }
             FeatureScaling::Sparse { .. } => {
-                starts.push(columns.len());
-                Shard::sparse(SparseRows::new(width, starts, columns, scaled), targets)
+                starts.push(indices.len());
+                Shard::sparse(SparseRows::new(columns, starts, indices, scaled), targets)
             }
         };
         shard.check(self.model.as_ref(), &mut self.scratch)?;
         self.predictions(&shard, draws_from)
     }
 
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
+    fn predict_dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
         let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.without_targets();
         let place = |what: String| JobError::Prediction(format!("{}: {what}", dataset.path().display()));
         shard.check(self.model.as_ref(), &mut self.scratch).map_err(place)?;
@@ -184,7 +186,7 @@ impl Predictor {
             return Err(cannot("the run has no draws"));
         }
         let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
-        let (width, scaling) = kept_scaling(&grid).ok_or_else(|| cannot("its description of the data is damaged"))?;
+        let (columns, scaling) = kept_scaling(&grid).ok_or_else(|| cannot("its description of the data is damaged"))?;
         let classes = grid.list("classes").to_vec();
         let first = |name: &str| numbers(name).and_then(|all| all.first().copied());
         let task = match grid.list(TASK) {
@@ -193,14 +195,24 @@ impl Predictor {
             _ => Task::Classification,
         };
         let recipe = kept_recipe(&grid).map_err(|_| cannot("its description of the columns is damaged"))?;
-        let target = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
+        let (target_scale, target_offset) = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
         let names = grid.list("features").to_vec();
-        let schema = schema_of((width, &scaling), recipe.as_ref(), names, (task, &classes), target.0);
+        let schema = schema_of((columns, &scaling), recipe.as_ref(), names, (task, &classes), target_scale);
         let engine: Box<dyn Engine> = match run.settings.dtype {
-            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, &schema)?),
-            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, &schema)?),
+            Dtype::Float32 => Box::new(load::<f32>(file, &run, &schema)?),
+            Dtype::Float64 => Box::new(load::<f64>(file, &run, &schema)?),
         };
-        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target })
+        let features = grid.list("features").to_vec();
+        Ok(Self {
+            engine,
+            features,
+            columns,
+            classes,
+            recipe,
+            scaling,
+            task,
+            target_scale_and_offset: (target_scale, target_offset),
+        })
     }
 
     /// Whether rows are sparse: those of tables and arrays are not.
@@ -216,14 +228,14 @@ impl Predictor {
     ///
     /// # Panics
     /// When a row has a column that the run does not know.
-    pub fn rows(&mut self, rows: RawRows, draws_from: Option<u64>) -> Result<Predictions, JobError> {
-        let predictions = self.engine.rows(rows, self.width, &self.scaling, draws_from);
+    pub fn predict_rows(&mut self, rows: RawRows, draws_from: Option<u64>) -> Result<Predictions, JobError> {
+        let predictions = self.engine.predict_rows(rows, self.columns, &self.scaling, draws_from);
         Ok(self.in_units(predictions.map_err(|cause| JobError::Prediction(cause.to_string()))?))
     }
 
     /// Whether the model draws targets, so that there are intervals of predictions.
     pub fn can_draw(&mut self) -> bool {
-        self.engine.can_draw(self.width)
+        self.engine.can_draw(self.columns)
     }
 
     /// The number of draws of the posterior that predict.
@@ -245,7 +257,7 @@ impl Predictor {
             let what = "its columns were imported in another way than those of the run: give the table itself";
             return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
         }
-        let dataset = dataset.scaled_as(self.width, self.scaling.clone())?;
+        let dataset = dataset.scaled_as(self.columns, self.scaling.clone())?;
         if let Some(names) = dataset.feature_names()?.filter(|names| !self.features.is_empty() && *names != self.features) {
             let differ = names.iter().zip(&self.features).find(|(one, other)| one != other);
             let what = differ.map_or_else(String::new, |(one, other)| format!(": {one:?} where the run has {other:?}"));
@@ -255,27 +267,34 @@ impl Predictor {
         Ok(dataset)
     }
 
-    /// Predicts rows of a dataset that this has adopted, as [`Predictor::rows`] does.
+    /// Predicts rows of a dataset that this has adopted, as [`Predictor::predict_rows`] does.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
-        let predictions = self.engine.dataset(dataset, split, rows, draws)?;
+    pub fn predict_dataset(
+        &mut self,
+        dataset: &Dataset,
+        split: Split,
+        rows: &[usize],
+        draws: bool,
+    ) -> Result<Predictions, JobError> {
+        let predictions = self.engine.predict_dataset(dataset, split, rows, draws)?;
         Ok(self.in_units(predictions))
     }
 
-    /// Standardised predictions in the units of the targets; those of classes as they are.
+    /// Standardized predictions in the units of the targets; those of classes as they are.
     fn in_units(&self, predictions: Predictions) -> Predictions {
-        let (scale, offset) = self.target;
+        let (scale, offset) = self.target_scale_and_offset;
         if !self.classes.is_empty() {
             return predictions;
         }
         let in_units = |values: Array2<f64>| values.mapv_into(|value| (value - offset) / scale);
-        Predictions { means: in_units(predictions.means), drawn: predictions.drawn.map(in_units) }
+        Predictions { means: in_units(predictions.means), drawn_targets: predictions.drawn_targets.map(in_units) }
     }
 }
 
-fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchema) -> Result<Drawn<F>, JobError> {
+/// The model of a run with its draws.
+fn load<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchema) -> Result<ModelWithDraws<F>, JobError> {
     let model =
         F::model(run.model.as_ref(), Some(schema)).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?.model;
     let Some(theta) = predictive_draws::<F>(file)? else {
@@ -285,5 +304,5 @@ fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchem
         let what = format!("{} draws of {} numbers do not fit a model of {}", theta.nrows(), theta.ncols(), model.dim());
         return Err(ResultsError::Shape(what).into());
     }
-    Ok(Drawn { model, theta, scratch: Scratch::new(), seed: Seed(run.settings.seed) })
+    Ok(ModelWithDraws { model, theta, scratch: Scratch::new(), seed: Seed(run.settings.seed) })
 }

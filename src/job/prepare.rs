@@ -11,7 +11,7 @@ use super::shards::describe_sizes;
 use super::topic_model::{PHI, vocabulary};
 use super::tune::{Tuned, tune};
 use crate::cluster::{AgentId, AnyMethod, JobOptions, Outcome};
-use crate::config::{ConfigError, Domain, Precision, RunOf, RunSettings, TableEvaluation, evaluation_interval};
+use crate::config::{ConfigError, Precision, RunFileKind, RunOf, RunSettings, TableEvaluation, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, document_ranges};
 use crate::lda::LdaSettings;
@@ -54,7 +54,7 @@ pub type FinalArrays = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Gr
 pub type PointwiseOfRun = Box<dyn FnOnce(Option<&ResultFile>, &Ranks, &mut RunFolder) -> Result<Option<Pointwise>, JobError>>;
 
 /// Data that a job can run on.
-pub trait JobData: Domain {
+pub trait JobData: RunFileKind {
     /// The open data file.
     type Open: Send + Sync;
 
@@ -160,7 +160,7 @@ impl JobData for Table {
                 let (model, settings) = (model.clone(), settings.clone());
                 let compute: PointwiseOfRun = Box::new(move |file, ranks, folder| {
                     let path = folder.path().to_owned();
-                    let show = |progress| folder.show_completion(progress);
+                    let show = |progress| folder.show_pointwise(progress);
                     pointwise_arrays(model.as_ref(), &dataset, &settings, (file, &path), ranks, show)
                 });
                 compute
@@ -289,6 +289,6 @@ pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobEr
 }
 
 /// The message for data of another kind than the model is for.
-pub(super) fn other_kind<D: Domain>(file: &DataFile, path: &Path, model: &str) -> String {
+pub(super) fn other_kind<D: RunFileKind>(file: &DataFile, path: &Path, model: &str) -> String {
     format!("{} holds {}, and the model {model} is for {}", path.display(), file.kind(), D::WORDS.kind)
 }

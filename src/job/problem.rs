@@ -4,7 +4,7 @@ use super::data::schema;
 use super::error::JobError;
 use super::shards::{describe_sizes, open_assigned, own_rows};
 use crate::cluster::AgentId;
-use crate::config::{ConfigError, Domain, Precision, RunOf, TableRunSettings};
+use crate::config::{ConfigError, Precision, RunFileKind, RunOf, TableRunSettings};
 use crate::data::{DataError, Dataset, ShardAssignment, Split};
 use crate::methods::common::problem::OpenShard;
 use crate::methods::{Problem, Sharing, Table};

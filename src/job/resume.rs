@@ -2,7 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use crate::config::{ConfigError, Domain, Registry, Run, RunOf};
+use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf};
 use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// If the folder holds another run, or the same run on other data.
-pub(super) fn enter<D: Domain>(
+pub(super) fn enter<D: RunFileKind>(
     run: &RunOf<D>,
     config: &str,
     data: Option<&DataFile>,

@@ -9,7 +9,7 @@ use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
 use crate::cluster::{Checkpoint, CheckpointError, DrawStore, JobOptions};
-use crate::config::{Domain, DrawTransport, Dtype, Registry, Run, RunOf, RunSettings};
+use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
 use crate::results::{RunFolder, RunInfo, Spool};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
 }
 
 /// How a run uses the machine. Starts the threads of this process.
-pub(super) fn job_options<D: Domain>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
+pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
     let cluster = &run.cluster;
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -114,7 +114,7 @@ pub(super) fn job_options<D: Domain>(run: &RunOf<D>, ranks: &Ranks, folder: &Run
     }
 }
 
-fn carry_out<D: Domain>(
+fn carry_out<D: RunFileKind>(
     run: &RunOf<D>,
     prepared: Prepared,
     options: JobOptions,

@@ -6,12 +6,14 @@
 use crate::number::log_sum_exp;
 use ndarray::{ArrayView1, ArrayView2, Axis};
 
-/// The expected log predictive density of a row that was left out, by row.
+/// The log predictive density of each row: of training rows given all other training rows, by leave-one-out cross-validation, or
+/// of test rows given all training rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loo {
-    /// log p(y_i | all other rows).
+pub struct RowDensities {
+    /// log p(y_i | all other training rows) or, for a test row, log p(y_i | all training rows).
     pub pointwise: Vec<f64>,
-    /// The shape of the Pareto distribution for each row.
+    /// The shape of the Pareto distribution for each training row; empty for test rows, for which nothing is estimated by
+    /// importance sampling.
     pub pareto_k: Vec<f64>,
     /// A larger shape is too large for this many draws.
     pub k_limit: f64,
@@ -36,17 +38,19 @@ impl Total {
     }
 }
 
-impl Loo {
-    /// From log-likelihoods (draws × rows); `efficiency` is the effective sample size of a draw.
-    pub fn of(log_likelihood: ArrayView2<f64>, efficiency: f64) -> Self {
+impl RowDensities {
+    /// Leave-one-out cross-validation of training rows, from their log-likelihoods (draws × rows). `efficiency` is the effective
+    /// sample size divided by the number of draws.
+    pub fn leave_one_out(log_likelihood: ArrayView2<f64>, efficiency: f64) -> Self {
         let draws = log_likelihood.nrows() as f64;
         let rows = log_likelihood.axis_iter(Axis(1)).map(|row| leave_out(row, efficiency));
         let (pointwise, pareto_k) = rows.unzip();
         Self { pointwise, pareto_k, k_limit: (1.0 - 1.0 / draws.log10()).min(0.7) }
     }
 
-    /// From log-likelihoods (draws × rows) of rows that the posterior does not know: the average density over draws.
-    pub fn of_new_rows(log_likelihood: ArrayView2<f64>) -> Self {
+    /// Densities of test rows, which the posterior does not know, from their log-likelihoods (draws × rows): the logarithm of the
+    /// density averaged over draws.
+    pub fn of_test_rows(log_likelihood: ArrayView2<f64>) -> Self {
         let draws = log_likelihood.nrows() as f64;
         let mean = |row: ArrayView1<f64>| log_sum_exp(row.iter().copied()) - draws.ln();
         Self { pointwise: log_likelihood.axis_iter(Axis(1)).map(mean).collect(), pareto_k: Vec::new(), k_limit: f64::INFINITY }
@@ -153,7 +157,7 @@ mod tests {
             -0.5 * ((y - theta).powi(2) / variance + (2.0 * std::f64::consts::PI * variance).ln())
         };
         let log_likelihood = Array2::from_shape_fn((draws, rows), |(draw, row)| log(theta[draw], y[row], 1.0));
-        let found = Loo::of(log_likelihood.view(), 1.0);
+        let found = RowDensities::leave_one_out(log_likelihood.view(), 1.0);
         for row in 0..rows {
             let others = (y.sum() - y[row]) / (rows - 1) as f64;
             let exact = log(others, y[row], 1.0 + 1.0 / (rows - 1) as f64);
@@ -175,9 +179,9 @@ mod tests {
             assert!((k - shape).abs() < tolerance && (sigma - 1.0).abs() < 0.15, "{shape}: {k} {sigma}");
         }
         let heavy = Array2::from_shape_fn((1000, 1), |(draw, _)| 2.0 * ((draw as f64 + 0.5) / 1000.0).ln());
-        assert_eq!(Loo::of(heavy.view(), 1.0).unreliable(), 1);
+        assert_eq!(RowDensities::leave_one_out(heavy.view(), 1.0).unreliable(), 1);
         let constant = Array2::from_elem((1000, 1), -1.0);
-        let found = Loo::of(constant.view(), 1.0);
+        let found = RowDensities::leave_one_out(constant.view(), 1.0);
         assert!((found.pointwise[0] + 1.0).abs() < 1e-12, "{found:?}");
     }
 }

@@ -5,10 +5,10 @@
 use super::error::positive;
 use super::regression::family::Family;
 use super::regression::linear_predictor::{BLAS_ROWS, Block};
-use super::regression::log_scale::{LogScale, scale};
+use super::regression::log_scale::{ScalePrior, scale_from_log};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
-use super::regression::settings::{needs_numbers, regression_settings};
+use super::regression::settings::{needs_numbers, regression_settings, unused};
 use super::{Batch, DataSchema, ModelError, Output, Part};
 use crate::number::Real;
 use crate::random::Stream;
@@ -34,9 +34,11 @@ impl LinearSettings {
     /// If a setting is out of its range, there are no features, or the targets are not numbers.
     pub fn build(&self, data: &DataSchema) -> Result<Linear, KeyError> {
         needs_numbers(data)?;
-        let known = self.noise_variance.map(|variance| positive("noise_variance", variance)).transpose()?;
-        let family = Gaussian { known, scale: LogScale { typical: positive("noise_scale", self.noise_scale)? } };
-        self.shared().regression(data, family)
+        let known_variance = self.noise_variance.map(|variance| positive("noise_variance", variance)).transpose()?;
+        let default = known_variance.is_none() || self.noise_scale == Self::default().noise_scale;
+        unused(default, "noise_scale", "has no effect beside `noise_variance`: remove one of the two")?;
+        let scale_prior = ScalePrior { typical: positive("noise_scale", self.noise_scale)? };
+        self.shared()?.regression(data, Gaussian { known_variance, scale_prior })
     }
 }
 
@@ -47,8 +49,8 @@ pub type Linear = Regression<Gaussian>;
 #[derive(Clone, Debug)]
 pub struct Gaussian {
     /// σ², unless log σ is a parameter.
-    known: Option<f64>,
-    scale: LogScale,
+    known_variance: Option<f64>,
+    scale_prior: ScalePrior,
 }
 
 impl Linear {
@@ -58,7 +60,7 @@ impl Linear {
     /// If the noise variance is a parameter, a prior is not normal, the data have an offset, weights or groups, the temperature is not
     /// positive, or squares of the data overflow.
     pub fn posterior<F: Real>(&self, batch: Batch<F>, temperature: f64) -> Result<(Array1<f64>, Array2<f64>), ModelError> {
-        let (Some(variance), Some(precisions)) = (self.family().known, self.normal_precisions()) else {
+        let (Some(variance), Some(precisions)) = (self.family().known_variance, self.normal_precisions()) else {
             return Err(ModelError::NoClosedForm);
         };
         let scale = 1.0 / (variance * positive("temperature", temperature)?);
@@ -85,22 +87,22 @@ impl Linear {
 
 impl Family for Gaussian {
     /// σ².
-    type At = f64;
+    type Prepared = f64;
 
     fn output(&self) -> Output {
         Output::Number
     }
 
     fn parts(&self) -> Vec<Part> {
-        self.known.is_none().then(|| Part::new("log_noise", &[])).into_iter().collect()
+        self.known_variance.is_none().then(|| Part::new("log_noise", &[])).into_iter().collect()
     }
 
-    fn scale(&self) -> Option<LogScale> {
-        Some(self.scale)
+    fn scale_prior(&self) -> Option<ScalePrior> {
+        Some(self.scale_prior)
     }
 
-    fn at(&self, psi: &[f64]) -> f64 {
-        psi.first().map_or(self.known.unwrap_or(1.0), |&log| scale(log).powi(2))
+    fn prepare(&self, psi: &[f64]) -> f64 {
+        psi.first().map_or(self.known_variance.unwrap_or(1.0), |&log| scale_from_log(log).powi(2))
     }
 
     fn loss(&self, &variance: &f64, eta: f64, y: f64) -> f64 {
@@ -127,15 +129,15 @@ impl Family for Gaussian {
         eta + variance.sqrt() * noise
     }
 
-    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[f64], psi: &mut [f64]) {
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, variances: &[f64], psi: &mut [f64]) {
         block.subtract_from(y);
-        match self.known {
+        match self.known_variance {
             Some(variance) => {
                 let precision = F::of(1.0 / variance);
                 block.values.iter_mut().for_each(|residual| *residual *= precision);
             }
             None => block.for_each(|particle, _, residual| {
-                let weighted = residual.f64() / at[particle];
+                let weighted = residual.f64() / variances[particle];
                 psi[particle] += residual.f64() * weighted - 1.0;
                 *residual = F::of(weighted);
             }),

@@ -44,7 +44,7 @@ impl LogisticSettings {
             }
         }
         let bandwidth = not_negative("predictive_bandwidth", self.predictive_bandwidth)?;
-        self.shared().regression(data, Bernoulli { bandwidth })
+        self.shared()?.regression(data, Bernoulli { bandwidth })
     }
 }
 
@@ -58,13 +58,13 @@ pub struct Bernoulli {
 }
 
 impl Family for Bernoulli {
-    type At = ();
+    type Prepared = ();
 
     fn output(&self) -> Output {
         Output::Classes(2)
     }
 
-    fn at(&self, _: &[f64]) {}
+    fn prepare(&self, _: &[f64]) {}
 
     fn loss(&self, (): &(), eta: f64, y: f64) -> f64 {
         softplus(eta) - y * eta

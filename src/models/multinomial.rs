@@ -198,22 +198,22 @@ impl<F: Real> Model<F> for Multinomial {
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
         let intercepts = self.intercepts();
         let (weights, rest) = flat_mut(theta).split_at_mut(intercepts.start);
-        let (intercepts, further) = rest.split_at_mut(intercepts.len());
-        self.prior.draw_initial(stream, weights, intercepts, further);
+        let (intercepts, log_precision) = rest.split_at_mut(intercepts.len());
+        self.prior.draw_initial(stream, weights, intercepts, log_precision);
     }
 
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
         for (theta, out) in flat(theta).chunks_exact(self.dim_of()).zip(out) {
-            let [weights, intercepts, further] = self.split(theta);
-            *out = self.prior.log_density(weights, intercepts, further);
+            let [weights, intercepts, log_precision] = self.split(theta);
+            *out = self.prior.log_density(weights, intercepts, log_precision);
         }
     }
 
     fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         let dim = self.dim_of();
         for (theta, score) in flat(theta).chunks_exact(dim).zip(flat_mut(score).chunks_exact_mut(dim)) {
-            let [weights, intercepts, further] = self.split(theta);
-            self.prior.score(weights, intercepts, further, score);
+            let [weights, intercepts, log_precision] = self.split(theta);
+            self.prior.score(weights, intercepts, log_precision, score);
         }
     }
 

@@ -6,7 +6,7 @@
 use super::error::positive;
 use super::poisson::{draw_count, log_factorial};
 use super::regression::family::Family;
-use super::regression::log_scale::{LogScale, scale};
+use super::regression::log_scale::{ScalePrior, scale_from_log};
 use super::regression::logistic_function::{sigmoid, softplus};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
@@ -31,15 +31,15 @@ impl NegativeBinomialSettings {
     /// If a setting is out of its range, there are no features, or the targets are not counts.
     pub fn build(&self, data: &DataSchema) -> Result<Regression<NegativeBinomial>, KeyError> {
         needs_counts(data)?;
-        let scale = LogScale { typical: positive("dispersion_scale", self.dispersion_scale)? };
-        self.shared().regression(data, NegativeBinomial { scale })
+        let scale_prior = ScalePrior { typical: positive("dispersion_scale", self.dispersion_scale)? };
+        self.shared()?.regression(data, NegativeBinomial { scale_prior })
     }
 }
 
 /// Counts whose variance exceeds their mean.
 #[derive(Clone, Debug)]
 pub struct NegativeBinomial {
-    scale: LogScale,
+    scale_prior: ScalePrior,
 }
 
 /// Up to this count, quotients of Gamma functions are products.
@@ -113,8 +113,7 @@ impl NegativeBinomial {
         -phi * (rising_score(y, phi) - odds.log_total + odds.share) + y * odds.rest
     }
 
-    /// The expected square of that score: of small counts by a sum over all of them, of large ones as for the Gamma distribution of their
-    /// means.
+    /// The expected square of that score: of small counts by a sum over all of them, of large ones approximately.
     fn dispersion_information(&self, phi: f64, eta: f64) -> f64 {
         let (mean, odds) = (eta.exp(), Odds::new(eta, phi));
         if mean + 10.0 * (mean + mean * mean / phi).sqrt() + 20.0 <= SUMMED {
@@ -123,14 +122,19 @@ impl NegativeBinomial {
             let each = |y: f64| (-self.loss(&phi, eta, y)).exp() * Self::dispersion_score(phi, &odds, y).powi(2);
             return below(most).map(each).sum();
         }
-        // φ² (ψ'(φ) − E ψ'(y + φ)) − φ μ/(φ + μ)
-        (phi * phi * rising_curvature(mean, phi) - phi * odds.share).max(0.0)
+        // φ² (ψ'(φ) − E ψ'(y + φ)) − φ μ/(φ + μ). For small φ, counts of 0 keep the probability (1 + μ/φ)^−φ even where μ is large; the
+        // expectation over all others is near the value at their mean. For larger φ, the relative variance of y + φ, which is μ/(φ(φ + μ)),
+        // makes E 1/(y + φ) larger by this share.
+        let zero = (-phi * odds.log_total).exp();
+        let others = 1.0 - zero;
+        let spread = if phi < 2.0 { 0.0 } else { odds.share / (phi * (phi + mean)) };
+        (phi * phi * others * (rising_curvature(mean / others, phi) - spread) - phi * odds.share).max(0.0)
     }
 }
 
 impl Family for NegativeBinomial {
     /// φ.
-    type At = f64;
+    type Prepared = f64;
 
     fn output(&self) -> Output {
         Output::Count
@@ -144,12 +148,12 @@ impl Family for NegativeBinomial {
         is_count(y)
     }
 
-    fn scale(&self) -> Option<LogScale> {
-        Some(self.scale)
+    fn scale_prior(&self) -> Option<ScalePrior> {
+        Some(self.scale_prior)
     }
 
-    fn at(&self, psi: &[f64]) -> f64 {
-        psi.first().map_or(1.0, |&log| 1.0 / scale(log))
+    fn prepare(&self, psi: &[f64]) -> f64 {
+        psi.first().map_or(1.0, |&log| 1.0 / scale_from_log(log))
     }
 
     fn loss(&self, &phi: &f64, eta: f64, y: f64) -> f64 {
@@ -172,7 +176,9 @@ impl Family for NegativeBinomial {
 
     /// A Poisson count whose mean has a Gamma distribution.
     fn draw(&self, &phi: &f64, eta: f64, stream: &mut Stream) -> f64 {
-        Gamma::new(phi, eta.exp() / phi).map_or(f64::NAN, |means| draw_count(means.sample(stream), stream))
+        // A mean that is 0 in floating point has no Gamma distribution.
+        let mean = Gamma::new(phi, eta.exp() / phi).map_or(0.0, |means| means.sample(stream));
+        draw_count(mean, stream)
     }
 
     fn predict(&self, phi: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {

@@ -36,7 +36,7 @@ impl OrdinalSettings {
                 );
             }
         };
-        self.shared().regression(data, Ordinal { classes })
+        self.shared()?.regression(data, Ordinal { classes })
     }
 }
 
@@ -53,7 +53,7 @@ fn slope(z: f64) -> f64 {
 
 /// The cutpoints and the gaps between them.
 pub struct Cutpoints {
-    cutpoints: Vec<f64>,
+    values: Vec<f64>,
     gaps: Vec<f64>,
 }
 
@@ -61,17 +61,17 @@ impl Cutpoints {
     fn new(psi: &[f64]) -> Self {
         let gaps: Vec<f64> = psi.iter().skip(1).map(|log| log.clamp(-30.0, 30.0).exp()).collect();
         let mut last = psi.first().copied().unwrap_or(0.0);
-        let mut cutpoints = vec![last];
+        let mut values = vec![last];
         for gap in &gaps {
             last += gap;
-            cutpoints.push(last);
+            values.push(last);
         }
-        Self { cutpoints, gaps }
+        Self { values, gaps }
     }
 
     /// The cutpoints below and above a class; none at either end.
     fn around(&self, class: usize) -> (Option<f64>, Option<f64>) {
-        (class.checked_sub(1).map(|below| self.cutpoints[below]), self.cutpoints.get(class).copied())
+        (class.checked_sub(1).map(|below| self.values[below]), self.values.get(class).copied())
     }
 
     /// log(1 − e^−gap) of the gap above a cutpoint.
@@ -123,7 +123,7 @@ impl Cutpoints {
 }
 
 impl Family for Ordinal {
-    type At = Cutpoints;
+    type Prepared = Cutpoints;
 
     fn output(&self) -> Output {
         Output::Classes(self.classes)
@@ -149,32 +149,33 @@ impl Family for Ordinal {
     /// log Π σ'(c_k), and the logarithm of the Jacobian of the gaps.
     fn log_prior(&self, psi: &[f64]) -> f64 {
         let density: f64 =
-            Cutpoints::new(psi).cutpoints.iter().map(|&cutpoint| log_sigmoid(cutpoint) + log_sigmoid(-cutpoint)).sum();
+            Cutpoints::new(psi).values.iter().map(|&cutpoint| log_sigmoid(cutpoint) + log_sigmoid(-cutpoint)).sum();
         density + psi.iter().skip(1).sum::<f64>()
     }
 
     fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
-        let at = Cutpoints::new(psi);
-        score.iter_mut().zip(&at.cutpoints).for_each(|(score, &cutpoint)| *score = sigmoid(-cutpoint) - sigmoid(cutpoint));
-        at.to_psi(score);
+        let cutpoints = Cutpoints::new(psi);
+        score.iter_mut().zip(&cutpoints.values).for_each(|(score, &cutpoint)| *score = sigmoid(-cutpoint) - sigmoid(cutpoint));
+        cutpoints.to_psi(score);
         score.iter_mut().skip(1).for_each(|score| *score += 1.0);
     }
 
-    fn at(&self, psi: &[f64]) -> Cutpoints {
+    fn prepare(&self, psi: &[f64]) -> Cutpoints {
         Cutpoints::new(psi)
     }
 
-    fn loss(&self, at: &Cutpoints, eta: f64, y: f64) -> f64 {
-        -at.log_probability(index(y, self.classes), eta)
+    fn loss(&self, cutpoints: &Cutpoints, eta: f64, y: f64) -> f64 {
+        -cutpoints.log_probability(index(y, self.classes), eta)
     }
 
-    fn score(&self, at: &Cutpoints, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
+    fn score(&self, cutpoints: &Cutpoints, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
         let class = index(y, self.classes);
-        let (below, above) = at.around(class);
-        // ∂ log(σ(a) − σ(b)) = (σ'(a) da − σ'(b) db)/(σ(a) − σ(b)), with σ(a) σ(−b) cancelled.
+        let (below, above) = cutpoints.around(class);
+        // ∂ log(σ(a) − σ(b)) = (σ'(a) da − σ'(b) db)/(σ(a) − σ(b)), where σ(a) − σ(b) = σ(a) σ(−b) (1 − e^(b − a)): σ(a) cancels
+        // in the first term, σ(−b) in the second.
         let ratio = |own: f64, other: Option<f64>, sign: f64| match other {
             None => sigmoid(-sign * own),
-            Some(other) => (log_sigmoid(-sign * own) - log_sigmoid(-sign * other) - at.log_share(class - 1)).exp(),
+            Some(other) => (log_sigmoid(-sign * own) - log_sigmoid(-sign * other) - cutpoints.log_share(class - 1)).exp(),
         };
         let by_above = above.map_or(0.0, |above| ratio(above - eta, below.map(|below| below - eta), 1.0));
         let by_below = below.map_or(0.0, |below| ratio(below - eta, above.map(|above| above - eta), -1.0));
@@ -185,34 +186,34 @@ impl Family for Ordinal {
         if below.is_some() {
             by_cutpoints[class - 1] = -by_below;
         }
-        at.to_psi(&mut by_cutpoints);
+        cutpoints.to_psi(&mut by_cutpoints);
         psi.iter_mut().zip(by_cutpoints).for_each(|(psi, value)| *psi += value);
         by_below - by_above
     }
 
-    fn add_information(&self, at: &Cutpoints, eta: f64, _: f64, weight: f64, information: &mut [f64]) {
+    fn add_information(&self, cutpoints: &Cutpoints, eta: f64, _: f64, weight: f64, information: &mut [f64]) {
         let own = self.classes - 1;
         let mut derivatives = vec![0.0; 1 + own];
         for class in 0..self.classes {
-            derivatives[0] = at.derivatives(class, eta, &mut derivatives[1..]);
-            let factor = weight / at.probability(class, eta).max(f64::MIN_POSITIVE);
+            derivatives[0] = cutpoints.derivatives(class, eta, &mut derivatives[1..]);
+            let factor = weight / cutpoints.probability(class, eta).max(f64::MIN_POSITIVE);
             for (row, one) in information.chunks_exact_mut(1 + own).zip(&derivatives) {
                 row.iter_mut().zip(&derivatives).for_each(|(value, other)| *value += factor * one * other);
             }
         }
     }
 
-    fn draw(&self, at: &Cutpoints, eta: f64, stream: &mut Stream) -> f64 {
+    fn draw(&self, cutpoints: &Cutpoints, eta: f64, stream: &mut Stream) -> f64 {
         let mut left = stream.random::<f64>();
         let class = (0..self.classes - 1).find(|&class| {
-            left -= at.probability(class, eta);
+            left -= cutpoints.probability(class, eta);
             left < 0.0
         });
         class.unwrap_or(self.classes - 1) as f64
     }
 
-    fn predict(&self, at: &Cutpoints, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
-        mean.iter_mut().enumerate().for_each(|(class, mean)| *mean += weight * at.probability(class, eta));
-        at.probability(index(y, self.classes), eta)
+    fn predict(&self, cutpoints: &Cutpoints, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
+        mean.iter_mut().enumerate().for_each(|(class, mean)| *mean += weight * cutpoints.probability(class, eta));
+        cutpoints.probability(index(y, self.classes), eta)
     }
 }

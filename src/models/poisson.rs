@@ -28,7 +28,7 @@ impl PoissonSettings {
     /// If a setting is out of its range, there are no features, or the targets are not counts.
     pub fn build(&self, data: &DataSchema) -> Result<Regression<Poisson>, KeyError> {
         needs_counts(data)?;
-        self.shared().regression(data, Poisson)
+        self.shared()?.regression(data, Poisson)
     }
 }
 
@@ -37,7 +37,7 @@ impl PoissonSettings {
 pub struct Poisson;
 
 impl Family for Poisson {
-    type At = ();
+    type Prepared = ();
 
     fn output(&self) -> Output {
         Output::Count
@@ -47,7 +47,7 @@ impl Family for Poisson {
         is_count(y)
     }
 
-    fn at(&self, _: &[f64]) {}
+    fn prepare(&self, _: &[f64]) {}
 
     fn loss(&self, (): &(), eta: f64, y: f64) -> f64 {
         eta.exp() - y * eta + log_factorial(y)

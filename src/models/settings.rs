@@ -19,7 +19,7 @@ pub struct DataSchema {
     pub groups: Vec<String>,
     /// The kind of targets.
     pub output: Output,
-    /// Names of the features; empty if they have none.
+    /// Names of the columns, features first; empty if they have none.
     pub names: Vec<String>,
     /// Names of the classes; empty if they have none.
     pub classes: Vec<String>,

@@ -4,7 +4,7 @@
 
 use super::error::positive;
 use super::regression::family::Family;
-use super::regression::log_scale::{LogScale, scale};
+use super::regression::log_scale::{ScalePrior, scale_from_log};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::{needs_numbers, regression_settings};
@@ -32,8 +32,8 @@ impl StudentTSettings {
         needs_numbers(data)?;
         let df = positive("degrees_of_freedom", self.degrees_of_freedom)?;
         let log_normalizer = 0.5 * (df * std::f64::consts::PI).ln() + ln_gamma(0.5 * df) - ln_gamma(0.5 * (df + 1.0));
-        let scale = LogScale { typical: positive("noise_scale", self.noise_scale)? };
-        self.shared().regression(data, StudentT { df, log_normalizer, scale })
+        let scale_prior = ScalePrior { typical: positive("noise_scale", self.noise_scale)? };
+        self.shared()?.regression(data, StudentT { df, log_normalizer, scale_prior })
     }
 }
 
@@ -43,12 +43,12 @@ pub struct StudentT {
     /// ν.
     df: f64,
     log_normalizer: f64,
-    scale: LogScale,
+    scale_prior: ScalePrior,
 }
 
 impl Family for StudentT {
     /// σ.
-    type At = f64;
+    type Prepared = f64;
 
     fn output(&self) -> Output {
         Output::Number
@@ -58,12 +58,12 @@ impl Family for StudentT {
         vec![Part::new("log_noise", &[])]
     }
 
-    fn scale(&self) -> Option<LogScale> {
-        Some(self.scale)
+    fn scale_prior(&self) -> Option<ScalePrior> {
+        Some(self.scale_prior)
     }
 
-    fn at(&self, psi: &[f64]) -> f64 {
-        psi.first().map_or(1.0, |&log| scale(log))
+    fn prepare(&self, psi: &[f64]) -> f64 {
+        psi.first().map_or(1.0, |&log| scale_from_log(log))
     }
 
     fn loss(&self, &sigma: &f64, eta: f64, y: f64) -> f64 {

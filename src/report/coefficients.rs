@@ -7,7 +7,7 @@ use super::error::Result;
 use super::text;
 use crate::data::FeatureScaling;
 use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
-use crate::metrics::convergence::quantile;
+use crate::metrics::convergence::{Convergence, convergence, quantile};
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use ndarray::{Array1, Array2, ArrayView1, s};
@@ -44,6 +44,9 @@ pub struct Coefficient {
     pub interval: [f64; 2],
     /// The median and the ends of the interval of e to its power, if that is a ratio.
     pub ratio: Option<[f64; 3]>,
+    /// Convergence diagnostics, if there are chains.
+    #[serde(flatten)]
+    pub convergence: Option<Convergence>,
     /// Whether it is one of many groups.
     #[serde(skip)]
     is_group: bool,
@@ -159,7 +162,8 @@ impl Coefficients {
         }
         let (_, _, parts) = file.shape(POSTERIOR)?;
         let common = file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
-        let is_draws = matches!(file.kind(POSTERIOR)?, SampleKind::Chains | SampleKind::Particles);
+        let kind = file.kind(POSTERIOR)?;
+        let is_draws = matches!(kind, SampleKind::Chains | SampleKind::Particles);
         // The last axis of the weights is that of the features; a multinomial regression has one of classes before.
         let shape = parts.iter().find(|part| part.name == "weights").map_or(&[][..], |part| &part.shape);
         let (weights, features) = (shape.iter().product(), shape.last().copied().unwrap_or(0));
@@ -185,7 +189,8 @@ impl Coefficients {
             .unwrap_or_else(|| "group".into());
         let units = Units { scale: &scale[..features], offset: &offset[..features], target, classes, noise, group };
         let draws = Draws { file, parts, common };
-        let mut rows = Table { interval, ratio: ratio.is_some(), rows: Vec::new() };
+        let chain_length = (kind == SampleKind::Chains).then_some(common);
+        let mut rows = Table { interval, ratio: ratio.is_some(), chain_length, rows: Vec::new() };
         units.coefficients(&draws, &mut rows)?;
         units.scales_and_groups(&draws, &mut rows)?;
         let odds_of = match (file.info().model.as_str(), classes) {
@@ -221,6 +226,17 @@ impl Coefficients {
             };
             columns.extend([(ratio.to_owned(), cells(0)), (low, cells(1)), (high, cells(2))]);
         }
+        if shown.iter().any(|row| row.convergence.is_some()) {
+            let cells = |of: fn(&Convergence) -> f64, decimals: usize| {
+                let cell = |row: &&Coefficient| match row.convergence.as_ref().map(of) {
+                    Some(value) if !value.is_nan() => format!("{value:.decimals$}"),
+                    _ => "-".into(),
+                };
+                shown.iter().map(cell).collect()
+            };
+            columns.push(("ESS".into(), cells(|c| c.ess_bulk.min(c.ess_tail), 0)));
+            columns.push(("R-hat".into(), cells(|c| c.r_hat, 3)));
+        }
         let more = match self.rows.len() - shown.len() {
             0 => String::new(),
             more => format!("  {} omitted: --all shows them, --json lists them\n", text::counted(more, "group")),
@@ -236,6 +252,8 @@ impl Coefficients {
 struct Table {
     interval: Interval,
     ratio: bool,
+    /// How many consecutive draws are of one chain, if there are chains.
+    chain_length: Option<usize>,
     rows: Vec<Coefficient>,
 }
 
@@ -251,7 +269,9 @@ impl Table {
             [quantile(&ratios, 0.5), low, high]
         });
         let (mean, sd) = (draws.mean().unwrap_or(f64::NAN), draws.std(1.0));
-        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, is_group });
+        let by_chain = |length: usize| draws.to_shape((draws.len() / length, length)).ok().map(|draws| convergence(draws.view()));
+        let convergence = self.chain_length.and_then(by_chain);
+        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, convergence, is_group });
     }
 }
 

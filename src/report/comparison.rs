@@ -1,7 +1,7 @@
 //! A comparison of runs: final metrics, the settings in which the runs differ, and groups of runs that differ only in the seed.
 
 use super::error::{ReportError, Result};
-use super::loo::{self, CrossValidation, LeftOut, cross_validations};
+use super::loo::{self, PredictiveScore, RowScores, predictive_scores};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
 use super::text;
@@ -39,11 +39,11 @@ pub struct Comparison {
     pub best: BTreeMap<String, f64>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<Entry>,
-    /// Their leave-one-out cross-validations, the best one first, if they have kept the log-likelihoods of the same rows.
-    pub cross_validation: Vec<CrossValidation>,
+    /// How well they predict rows, the best one first, if they have kept the log-likelihoods of the same rows.
+    pub predictive_scores: Vec<PredictiveScore>,
     /// Whether some runs have kept log-likelihoods that are of no use here.
     #[serde(skip)]
-    has_unused_rows: bool,
+    has_unused_log_likelihoods: bool,
     /// Whether all runs use the same data.
     pub same_data: bool,
 }
@@ -84,11 +84,11 @@ impl Comparison {
     /// # Errors
     /// When a result file cannot be read.
     pub fn of(paths: &[PathBuf], results: &[RunResults]) -> Result<Self> {
-        let left_out =
-            names(paths).into_iter().zip(results).map(|(name, run)| Ok(loo::left_out(&run.file)?.map(|loo| (name, loo))));
-        let left_out: Vec<(String, LeftOut)> = left_out.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        let named = names(paths).into_iter().zip(results);
-        let mut runs = named.map(|(name, run)| Entry::read(name, run)).collect::<Result<Vec<_>>>()?;
+        let names = names(paths);
+        let named = || names.iter().cloned().zip(results);
+        let scores = named().map(|(name, run)| Ok(loo::row_scores(&run.file)?.map(|scores| (name, scores))));
+        let scores: Vec<(String, RowScores)> = scores.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let mut runs = named().map(|(name, run)| Entry::read(name, run)).collect::<Result<Vec<_>>>()?;
         let mut metrics: Vec<String> = Vec::new();
         for (name, _) in runs.iter().flat_map(|run| &run.metrics) {
             if !metrics.contains(name) {
@@ -107,11 +107,11 @@ impl Comparison {
             Some((name.clone(), better(name)?.best(values())?))
         });
         let best = best.collect();
-        let has_rows = !left_out.is_empty() && runs.len() > 1;
-        let complete = left_out.len() == runs.len();
-        let cross_validation = if complete { cross_validations(left_out) } else { Vec::new() };
-        let has_unused_rows = has_rows && cross_validation.is_empty();
-        Ok(Self { best, differs, metrics, runs, cross_validation, has_unused_rows, same_data })
+        let some_have_scores = !scores.is_empty();
+        let all_have_scores = scores.len() == runs.len();
+        let predictive_scores = if all_have_scores { predictive_scores(scores) } else { Vec::new() };
+        let has_unused_log_likelihoods = some_have_scores && runs.len() > 1 && predictive_scores.is_empty();
+        Ok(Self { best, differs, metrics, runs, predictive_scores, has_unused_log_likelihoods, same_data })
     }
 
     /// Checks that at least one run has a column of this name.
@@ -247,9 +247,13 @@ impl std::fmt::Display for Comparison {
         for (name, meaning) in self.metrics.iter().filter_map(|name| Some((name, meaning(name)?))) {
             writeln!(f, "  {name}: {meaning}")?;
         }
-        write!(f, "{}", loo::table(&self.cross_validation))?;
-        if self.has_unused_rows {
-            writeln!(f, "\n  No cross-validation: it needs evaluate.pointwise = true in all runs, and the same rows.")?;
+        write!(f, "{}", loo::table(&self.predictive_scores))?;
+        if self.has_unused_log_likelihoods {
+            writeln!(
+                f,
+                "\n  Log-likelihoods are not compared: all runs must keep them for the same rows (evaluate.pointwise, \
+                 evaluate.pointwise_rows)."
+            )?;
         }
         if !self.same_data {
             writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;

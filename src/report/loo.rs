@@ -1,46 +1,47 @@
-//! Runs compared by leave-one-out cross-validation, if they have kept the log-likelihoods of their training rows.
+//! Runs compared by how well they predict rows whose log-likelihoods they have kept: training rows by leave-one-out
+//! cross-validation, test rows directly.
 
 use super::error::Result;
 use super::posterior::PosteriorGroup;
 use super::text;
 use crate::job::pointwise::{LOG_LIKELIHOOD, OBSERVED_DATA, TARGET, TEST_ROW};
-use crate::metrics::loo::{Loo, Total};
+use crate::metrics::loo::{RowDensities, Total};
 use crate::results::{POSTERIOR, ResultFile};
 use ndarray::Array2;
 use serde::Serialize;
 
-/// The cross-validation of a run.
+/// How well a run predicts rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CrossValidation {
+pub struct PredictiveScore {
     /// The run.
     pub run: String,
     /// The expected log predictive density of all rows.
     pub elpd: Total,
-    /// How much larger it is than that of the best run, which has none.
+    /// Its elpd minus that of the best run, so never positive; none for the best run.
     pub difference: Option<Total>,
     /// The number of rows for which the estimate cannot be trusted.
     pub unreliable_rows: usize,
     /// The number of rows.
     pub rows: usize,
-    /// Whether they are test rows, so that no row had to be left out.
+    /// Whether they are test rows; training rows are left out one by one.
     pub are_test_rows: bool,
 }
 
-/// What is known of the rows of a run when each of them is left out.
+/// How well a run predicts each of its rows.
 #[derive(Clone, Debug)]
-pub struct LeftOut {
-    loo: Loo,
-    /// Whether they are test rows, which nothing has to be left out for.
+pub struct RowScores {
+    densities: RowDensities,
+    /// Whether they are test rows.
     are_test_rows: bool,
     /// The targets of the rows.
     targets: Vec<f64>,
 }
 
-/// Leave-one-out cross-validation of a run; none if it has not kept the log-likelihoods.
+/// The scores of the rows of which a run has kept the log-likelihoods; none if it has kept none.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
+pub fn row_scores(file: &ResultFile) -> Result<Option<RowScores>> {
     let Some(grid) = file.grid(LOG_LIKELIHOOD)? else { return Ok(None) };
     let Some(values) = grid.array(TARGET) else { return Ok(None) };
     let [chains, draws, rows] = *values.shape() else { return Ok(None) };
@@ -49,7 +50,7 @@ pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
     let targets = file.grid(OBSERVED_DATA)?.and_then(|grid| grid.array(TARGET)).map(|targets| targets.into_iter().collect());
     let targets = targets.unwrap_or_default();
     if grid.dimensions.iter().any(|(name, _)| name == TEST_ROW) {
-        return Ok(Some(LeftOut { loo: Loo::of_new_rows(values.view()), are_test_rows: true, targets }));
+        return Ok(Some(RowScores { densities: RowDensities::of_test_rows(values.view()), are_test_rows: true, targets }));
     }
     let group = PosteriorGroup::read(file, POSTERIOR, true)?;
     let sizes = group.estimates.iter().filter_map(|parameter| {
@@ -62,35 +63,37 @@ pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
     // The effective sample size is that of all draws; if only some are kept, these are at most independent.
     let is_thinned = draws < file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
     let efficiency = if is_thinned { efficiency.min(1.0) } else { efficiency };
-    Ok(Some(LeftOut { loo: Loo::of(values.view(), efficiency), are_test_rows: false, targets }))
+    let densities = RowDensities::leave_one_out(values.view(), efficiency);
+    Ok(Some(RowScores { densities, are_test_rows: false, targets }))
 }
 
-/// Cross-validation of these runs on the same rows, the best one first; empty if fewer than two have it.
-pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
+/// The scores of these runs, the best one first; empty for a single run, and unless the rows are the same: as many, with the same
+/// targets.
+pub fn predictive_scores(runs: Vec<(String, RowScores)>) -> Vec<PredictiveScore> {
     let (rows, are_test_rows) = runs.first().map_or((0, false), |(_, run)| (run.targets.len(), run.are_test_rows));
     let same_rows =
-        |one: &LeftOut, other: &LeftOut| one.are_test_rows == other.are_test_rows && are_close(&one.targets, &other.targets);
+        |one: &RowScores, other: &RowScores| one.are_test_rows == other.are_test_rows && are_close(&one.targets, &other.targets);
     if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| !same_rows(&pair[0].1, &pair[1].1)) {
         return Vec::new();
     }
-    let mut runs: Vec<(String, Loo)> = runs.into_iter().map(|(name, run)| (name, run.loo)).collect();
+    let mut runs: Vec<(String, RowDensities)> = runs.into_iter().map(|(name, run)| (name, run.densities)).collect();
     // What is not a number comes last.
-    let size = |loo: &Loo| Some(loo.total().value).filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY);
-    runs.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
+    let elpd = |run: &RowDensities| Some(run.total().value).filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY);
+    runs.sort_by(|(_, one), (_, other)| elpd(other).total_cmp(&elpd(one)));
     let best = runs[0].1.pointwise.clone();
-    let against_best = |loo: &Loo| {
-        let differences: Vec<f64> = loo.pointwise.iter().zip(&best).map(|(own, best)| own - best).collect();
+    let against_best = |run: &RowDensities| {
+        let differences: Vec<f64> = run.pointwise.iter().zip(&best).map(|(own, best)| own - best).collect();
         Total::of(&differences)
     };
-    let validation = |(place, (run, loo)): (usize, (String, Loo))| CrossValidation {
+    let score = |(place, (run, densities)): (usize, (String, RowDensities))| PredictiveScore {
         run,
-        elpd: loo.total(),
-        difference: (place > 0).then(|| against_best(&loo)),
-        unreliable_rows: loo.unreliable(),
+        elpd: densities.total(),
+        difference: (place > 0).then(|| against_best(&densities)),
+        unreliable_rows: densities.unreliable(),
         rows,
         are_test_rows,
     };
-    runs.into_iter().enumerate().map(validation).collect()
+    runs.into_iter().enumerate().map(score).collect()
 }
 
 /// Whether these are the same targets, up to the rounding of single precision.
@@ -99,10 +102,10 @@ fn are_close(one: &[f64], other: &[f64]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= 1e-5 * size)
 }
 
-/// The table with its heading; empty without cross-validations.
-pub(super) fn table(all: &[CrossValidation]) -> String {
+/// The table with its heading; empty without scores.
+pub(super) fn table(all: &[PredictiveScore]) -> String {
     let Some(first) = all.first() else { return String::new() };
-    let cells = |of: &dyn Fn(&CrossValidation) -> String| all.iter().map(of).collect::<Vec<_>>();
+    let cells = |of: &dyn Fn(&PredictiveScore) -> String| all.iter().map(of).collect::<Vec<_>>();
     let shown =
         |total: Option<Total>, of: fn(Total) -> f64| total.map_or_else(|| "-".to_owned(), |total| format!("{:.1}", of(total)));
     let columns = [

@@ -278,7 +278,7 @@ impl Summary {
         text += &self.coupling();
         text += &self.trajectories();
         for draws in &self.draws {
-            text += &draws_description(draws, all);
+            text += &draws_description(draws, all, self.coefficients.is_some() && draws.group == POSTERIOR);
         }
         if !self.expectations.is_empty() {
             text += "\nposterior mean and sd over all updates after burn-in, not only the kept draws\n";
@@ -465,7 +465,7 @@ fn whole_number(number: f64) -> String {
 }
 
 /// A group of draws: its size, its variables and the estimates of its parameters.
-fn draws_description(draws: &PosteriorGroup, all: bool) -> String {
+fn draws_description(draws: &PosteriorGroup, all: bool, is_standardized: bool) -> String {
     let (noun, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
@@ -485,7 +485,11 @@ fn draws_description(draws: &PosteriorGroup, all: bool) -> String {
     }
     let table = draws.table(all);
     if !table.is_empty() {
-        text += &format!("\n{} estimates\n{table}", draws.group);
+        text += &format!(
+            "\n{} estimates{}\n{table}",
+            draws.group,
+            if is_standardized { " (in standardized units, as the model has them)" } else { "" }
+        );
     }
     text
 }

@@ -42,7 +42,7 @@ const MIN_INTERVAL_PER_SAVING_TIME: f64 = 20.0;
 const MAX_PENDING_BYTES: usize = 64 << 20;
 const RESULT_FILE_DIVISOR: u64 = 16;
 
-/// The result file in the folder of a run, which exists from the first checkpoint on.
+/// The result file in the folder of a run, which is first written with the first checkpoint, or earlier if draws fill the memory.
 pub fn result_file(folder: &Path) -> PathBuf {
     folder.join("result.h5")
 }
@@ -53,11 +53,12 @@ pub fn checkpoint_file(folder: &Path) -> PathBuf {
 }
 
 /// A checkpoint from shortly before the end of a finished run, from which a longer run continues.
-fn extension_file(folder: &Path) -> PathBuf {
+fn late_checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("extension.bin")
 }
 
-/// What was found before the run in the folder of a run, which exists until the run is finished, and with the file for its extension.
+/// What was found before the run began: the coordinates in which it samples, and the noise of gradients, from which steps follow.
+/// Deleted when the run ends, unless it can be made longer.
 fn tuning_file(folder: &Path) -> PathBuf {
     folder.join("tuning.bin")
 }
@@ -159,12 +160,12 @@ pub struct RunFolder {
     display: Display,
     /// The locked `data.digest`, once the folder is claimed.
     digest: Option<File>,
-    /// The rounds at the end of the run that a longer one would not have, if it can be made longer.
+    /// How many final rounds differ from those of a longer run, if the run can be made longer.
     last_rounds: Option<u64>,
     /// Whether a longer run could continue from the last checkpoint.
     is_extendable: bool,
-    /// Whether that was taken shortly before the end.
-    is_late: bool,
+    /// Whether the late checkpoint, from which a longer run could continue, has been taken.
+    has_late_checkpoint: bool,
     /// Whether the user was informed that the run will stop.
     stop_announced: bool,
     was_stopped: bool,
@@ -186,7 +187,7 @@ pub struct ExistingRun {
 /// How progress is shown: a bar on a terminal, occasional lines otherwise.
 enum Display {
     Bar(ProgressBar),
-    /// The time of the last line, and the completed rounds at that time.
+    /// The time of the last line, and what was done at that time.
     Lines {
         printed_at: Instant,
         done: u64,
@@ -236,7 +237,7 @@ impl RunFolder {
             digest: None,
             last_rounds: None,
             is_extendable: false,
-            is_late: false,
+            has_late_checkpoint: false,
             stop_announced: false,
             was_stopped: false,
         }
@@ -287,7 +288,7 @@ impl RunFolder {
         let path = config_file(&self.path);
         delete(&path)?;
         delete(&self.tuning())?;
-        delete(&self.extension())?;
+        delete(&self.late_checkpoint())?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -329,13 +330,13 @@ impl RunFolder {
     }
 
     /// The checkpoint from which the finished run in the folder can be made longer.
-    pub fn extension(&self) -> PathBuf {
-        extension_file(&self.path)
+    pub fn late_checkpoint(&self) -> PathBuf {
+        late_checkpoint_file(&self.path)
     }
 
     /// Whether the finished run in the folder can be made longer.
     pub fn can_be_extended(&self) -> bool {
-        self.extension().exists()
+        self.late_checkpoint().exists()
     }
 
     /// Makes the finished run in the folder one that continues with another configuration. The folder must be claimed.
@@ -343,7 +344,7 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails. The run is then still finished, or resumes to its former end.
     pub fn extend(&self, config: &str) -> Result<()> {
-        let (from, to) = (self.extension(), self.checkpoint());
+        let (from, to) = (self.late_checkpoint(), self.checkpoint());
         fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
         write_whole(&config_file(&self.path), config.as_bytes())
     }
@@ -438,7 +439,8 @@ impl RunFolder {
         ResultFile::open(&result_file(&self.path))
     }
 
-    /// Completes the result file of a finished run and deletes its checkpoint. Prints how the run ended.
+    /// Completes the result file of a finished run, and deletes its checkpoint or keeps it for a longer run. Prints that the run
+    /// has finished, or that it was stopped.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -454,7 +456,7 @@ impl RunFolder {
         self.progress.done = self.progress.total;
         self.write_all_results(true, outcome.seconds)?;
         if self.is_extendable {
-            let (from, to) = (self.checkpoint(), self.extension());
+            let (from, to) = (self.checkpoint(), self.late_checkpoint());
             fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
         } else {
             delete(&self.checkpoint())?;
@@ -474,7 +476,7 @@ impl RunFolder {
         self.progress.total.saturating_sub(self.progress.done)
     }
 
-    /// Whether nothing of the last rounds, which a longer run would not have, is part of the state.
+    /// Whether the state is from before the last rounds, in which a longer run would differ.
     fn is_before_last_rounds(&self) -> bool {
         self.last_rounds.is_some_and(|last| self.rounds_left() >= last)
     }
@@ -482,10 +484,10 @@ impl RunFolder {
     /// Whether this is the time for the checkpoint from which the run could be made longer: late, and, as tasks in progress are completed
     /// before it is taken, not too late. A result file that takes long to save has no such checkpoint.
     fn is_time_for_late_checkpoint(&self) -> bool {
-        let Some(last) = self.last_rounds.filter(|_| !self.is_late) else { return false };
-        let (earliest, latest) = (last.saturating_mul(3).saturating_add(self.progress.total / 100), last.saturating_mul(2));
+        let Some(last) = self.last_rounds.filter(|_| !self.has_late_checkpoint) else { return false };
+        let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
         let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds <= self.seconds;
-        is_cheap && (latest..=earliest).contains(&self.rounds_left())
+        is_cheap && (least_left..=most_left).contains(&self.rounds_left())
     }
 
     /// Replaces the rows of traffic and phases by those of a checkpoint.
@@ -523,18 +525,16 @@ impl RunFolder {
         self.show(progress, "preparing", || format!("preparing, {share:.0} %"));
     }
 
-    /// Shows the progress of what is computed after the last round.
-    pub fn show_completion(&mut self, progress: Progress) {
+    /// Shows the progress of the log-likelihoods of rows, which are computed after the last round.
+    pub fn show_pointwise(&mut self, progress: Progress) {
         let share = 100.0 * progress.done as f64 / progress.total.max(1) as f64;
-        self.show(progress, "rows at draws", || format!("rows at draws, {share:.0} %"));
+        self.show(progress, "rows", || format!("log-likelihoods of rows, {share:.0} %"));
     }
 
-    /// Ends the display of that progress. If it did not finish, the run is stopped before it has begun.
+    /// Ends the display of preparation. If it did not finish, the run is stopped before it has begun.
     pub fn end_preparation(&mut self, finished: bool) {
-        match &mut self.display {
-            Display::Bar(bar) => bar.unset_length(),
-            Display::Lines { done, .. } => *done = 0,
-            Display::Nothing => {}
+        if let Display::Bar(bar) = &self.display {
+            bar.unset_length();
         }
         if !finished {
             self.was_stopped = true;
@@ -560,7 +560,9 @@ impl RunFolder {
                 }
                 bar.set_position(done);
             }
-            Display::Lines { printed_at, done: printed } if done > *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
+            Display::Lines { printed_at, done: printed }
+                if done != *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL =>
+            {
                 (*printed_at, *printed) = (Instant::now(), done);
                 eprintln!("mpibayes: {}", line());
             }
@@ -606,7 +608,7 @@ impl Recorder for RunFolder {
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
-        self.is_late |= self.is_time_for_late_checkpoint();
+        self.has_late_checkpoint |= self.is_time_for_late_checkpoint();
         self.has_all_draws = false;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);

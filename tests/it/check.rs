@@ -513,7 +513,7 @@ fn user_defined_methods_are_checked_and_written_too() {
     let cli = Cli::new();
     let registry = Registry::default().with_method::<own::Plain>();
     let file = cli.path("own.toml");
-    let text = template_for(&registry, "plain", Some("toy"), None).unwrap();
+    let text = template_for(&registry, "plain", None, Some("toy"), None).unwrap();
     assert!(text.contains("name = \"plain\"\nrate = 0.1\nsweeps = 3\n"), "{text}");
     std::fs::write(&file, &text).unwrap();
     let (_, report) = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap();

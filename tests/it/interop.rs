@@ -214,7 +214,7 @@ fn arviz_names_parameters_and_compares_models_alike() {
     assert!(output.code == 0, "{}", output.written());
     // The controls: a wrong number, and a name that does not exist.
     let mut wrong: Value = serde_json::from_str(&cli.read("compared.json")).unwrap();
-    let place = wrong.pointer_mut("/cross_validation/1/difference/standard_error").unwrap();
+    let place = wrong.pointer_mut("/predictive_scores/1/difference/standard_error").unwrap();
     *place = json!(place.as_f64().unwrap() * 1.001);
     cli.write("wrong.json", wrong.to_string());
     assert!(compare("wrong.json", "weights[age]").code != 0);

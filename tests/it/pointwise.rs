@@ -45,14 +45,14 @@ fn ranks_compute_the_same_log_likelihoods_of_rows() {
 
     // Compared by the rows of the test, and not with a run that has kept other rows.
     let compared: serde_json::Value = serde_json::from_str(&cli.stdout("compare one three --json")).unwrap();
-    let found = compared["cross_validation"][0]["elpd"]["value"].as_f64().unwrap();
+    let found = compared["predictive_scores"][0]["elpd"]["value"].as_f64().unwrap();
     let wanted: f64 = density.iter().map(|density| density.ln()).sum();
     assert!((found - wanted).abs() < 1e-9 * wanted.abs(), "{found}, not {wanted}");
     assert!(cli.stdout("compare one three").contains("log predictive density of 2,500 test rows (larger is better)"));
     cli.succeed(&format!("{run} --output train"));
     let train = cli.results("train").grid("log_likelihood").unwrap().unwrap();
     assert_eq!(train.dimensions.last().unwrap(), &("row".to_owned(), 2500));
-    assert!(cli.stdout("compare one train").contains("No cross-validation: it needs evaluate.pointwise = true in all runs"));
+    assert!(cli.stdout("compare one train").contains("Log-likelihoods are not compared: all runs must keep them"));
 }
 
 #[test]
@@ -60,7 +60,8 @@ fn wishes_that_nothing_can_fulfil_are_said() {
     let cli = Cli::new();
     classes(&cli);
     let run = "run a.toml --set method.chains=1 --set method.draws=50 --set evaluate.pointwise=true";
-    cli.alone(&format!("{run} --set temperature=2.0 --output warm")).end(0, &["keeps nothing: cross-validation is for"]);
+    cli.alone(&format!("{run} --set temperature=2.0 --output warm"))
+        .end(0, &["keeps nothing: log-likelihoods are kept at temperature = 1"]);
     assert!(cli.results("warm").grid("log_likelihood").unwrap().is_none());
     cli.succeed("import a.csv -o all.h5");
     let all = format!("{run} --set data.file=all.h5 --set evaluate.pointwise_rows=test --output all");

@@ -94,11 +94,11 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
     cli.succeed("run claims.toml --set evaluate.pointwise=true --set model.group_effects=false --output pooled");
     let compared: serde_json::Value = serde_json::from_str(&cli.stdout("compare groups pooled --json")).unwrap();
-    let [best, other] = &compared["cross_validation"].as_array().unwrap()[..] else { panic!("{compared}") };
+    let [best, other] = &compared["predictive_scores"].as_array().unwrap()[..] else { panic!("{compared}") };
     assert!(best["elpd"]["value"].as_f64() > other["elpd"]["value"].as_f64() && best["difference"].is_null());
     assert!(other["difference"]["value"].as_f64().unwrap() < 0.0 && other["rows"] == 300, "{compared}");
     assert!(cli.stdout("compare groups pooled").contains("cross-validation of 300 training rows"));
-    assert!(cli.stdout("compare claims pooled").contains("No cross-validation: it needs evaluate.pointwise"));
+    assert!(cli.stdout("compare claims pooled").contains("Log-likelihoods are not compared: all runs must keep them"));
     let drawn = cli.results("groups").grid("posterior_predictive").unwrap().unwrap().array("y").unwrap();
     let observed = cli.results("groups").grid("observed_data").unwrap().unwrap().array("y").unwrap();
     assert!(drawn.iter().all(|count| *count >= 0.0 && count.fract() == 0.0));
@@ -150,7 +150,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     // Rows that cannot be predicted stay empty, and the first of them is explained.
     let usable = "s3,west,2,40\n";
     for (row, says) in [
-        ("s3,east,2,40\n", "line 3: \"region\" has a value that the training rows do not have; they have north, south, west"),
+        ("s3,east,2,40\n", "line 3: \"region\" has a value that no training row has; they have north, south, west, not \"east\""),
         ("s3,west,0,40\n", "line 3: the exposure \"years\" is 0: it must be positive"),
         ("s3,west,NA,40\n", "line 3: the value of \"years\" is missing"),
     ] {
@@ -416,7 +416,7 @@ fn what_a_table_does_not_tell_is_asked_for() {
         format!("2,3,y\n{}", (0..40).map(|row| format!("{},{}.5,{}\n", row, row * 7 % 11, row % 2)).collect::<String>()),
     );
     let text = cli.stdout("import numbers.csv --header yes -o c.h5");
-    assert!(text.contains("look: 2 grows from row to row: if it is a number of rows or an id, --drop 1"), "{text}");
+    assert!(text.contains("look: 2 grows from row to row: if it is a row number or an id, --drop 1"), "{text}");
 }
 
 /// The date of a day since 1970, as ISO 8601 has it.
@@ -547,4 +547,128 @@ fn classes_have_the_order_that_is_asked_for() {
     }
     cli.alone("import grades.csv --task regression --classes low -o c.h5")
         .end(1, &["an order of classes is for classifications"]);
+}
+
+/// The mistakes of people who bring tables as other programs write them, and what answers them.
+#[test]
+fn tables_of_other_programs_are_read_or_answered() {
+    let cli = Cli::new();
+    let noise = |row: usize| (row as f64 * 0.618_033_988_749_895 + 0.13).fract() - 0.5;
+    let line =
+        |row: usize| format!("{},{:.3},{},{}\n", row, noise(row), ["True", "FALSE"][row % 2], ["low", "high", "mid"][row % 3]);
+    let rows: String = (0..60).map(line).collect();
+    // pandas and R write row numbers without a name.
+    cli.write("numbered.csv", format!(",a,b,kind\n{rows}"));
+    cli.alone("import numbered.csv -o a.h5").end(1, &["column 1 has no name", "--drop 1"]);
+    let text = cli.stdout("import numbered.csv --drop 1 -o a.h5");
+    assert!(text.contains("features  2"), "{text}");
+    // The text of a truth value does not matter, gaps and further columns are no obstacle, and a row without label counts in no metric.
+    cli.write(
+        "run.toml",
+        "[data]\nfile = \"a.h5\"\n[model]\nname = \"multinomial\"\n[method]\nname = \"hmc\"\nburn_in = 60\ndraws = 30\n",
+    );
+    cli.succeed("run run.toml --output a");
+    cli.write("new.csv", ",a,b,kind,extra,extra\n0,0.1,true,low,1,x\n1,,false,high,2,y\n2,0.3,False,NA,3,z\n");
+    let predicted = cli.succeed("predict a new.csv --label kind");
+    let lines: Vec<&str> = predicted.stdout.lines().collect();
+    assert!(lines.len() == 4 && lines[2].starts_with("1,,high,,") && lines[3].starts_with("2,"), "{}", predicted.stdout);
+    assert!(predicted.stderr.contains("the value of \"a\" is missing"), "{}", predicted.stderr);
+    assert!(predicted.stderr.contains("(1 row without a label left out)"), "{}", predicted.stderr);
+    cli.write("text.csv", "a,b\nx,true\n");
+    cli.alone("predict a text.csv").end(1, &["\"x\" is not a number"]);
+
+    // Marks of missing values, reference levels by number, and columns of names.
+    cli.write(
+        "marks.csv",
+        format!(
+            "a,who,y\n{}",
+            (0..60)
+                .map(|row| {
+                    let a = if row == 7 {
+                        "unknown".to_owned()
+                    } else if row == 9 {
+                        "-999.0".to_owned()
+                    } else {
+                        format!("{:.3}", noise(row))
+                    };
+                    format!("{a},p{row},{}\n", row % 2)
+                })
+                .collect::<String>()
+        ),
+    );
+    cli.alone("import marks.csv --drop who -o b.h5")
+        .end(1, &["line 9: column 1 (a): \"unknown\" is not a number", "--na \"unknown\""]);
+    cli.alone("import marks.csv --drop who --na unknown,-999 -o b.h5").end(1, &["\"unknown\" looks missing", "--missing drop"]);
+    let text = cli.stdout("import marks.csv --drop who --na unknown,-999 --missing drop -o b.h5");
+    assert!(text.contains("2 rows, where a value is missing"), "{text}");
+    cli.alone("import marks.csv --na unknown,-999 --missing drop --categorical who -o b.h5 --force")
+        .end(1, &["\"who\" has 58 different values in 58 training rows", "--drop who", "--group who"]);
+    cli.write("codes.csv", (0..60).map(|row| format!("{:.3},{},{}\n", noise(row), row % 3, row % 2)).collect::<String>());
+    let text = cli.stdout("import codes.csv --header no --categorical 2 --reference 2=1 -o c.h5");
+    assert!(text.contains("x2: 0, 2, each compared with the reference level 1"), "{text}");
+
+    // Only the user knows whether classes have an order.
+    let proposed = |data: &str| cli.stdout(&format!("init hmc --data {data}"));
+    let text = proposed("a.h5");
+    assert!(text.contains("# multinomial, because there are 3 classes without an order"), "{text}");
+    cli.succeed("import numbered.csv --drop 1 --classes low,mid,high -o d.h5");
+    assert!(proposed("d.h5").contains("# ordinal, because there are 3 classes with an order"));
+    cli.succeed("import numbered.csv --drop 1 --weight b -o e.h5");
+    cli.alone("init hmc --data e.h5").end(1, &["classes without an order", "--classes in their order"]);
+    let text = cli.stdout("init --goal intervals --data b.h5");
+    assert!(
+        text.contains("# hmc, because intervals are wanted") && text.contains("# logistic, because there are two classes"),
+        "{text}"
+    );
+
+    // Rows of numbers do not say which are texts or weights.
+    cli.write(
+        "run.toml",
+        "[data]\nfile = \"c.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"hmc\"\nburn_in = 60\ndraws = 30\n",
+    );
+    cli.succeed("run run.toml --output c");
+    cli.write("new.svm", "1 1:0.5 2:1\n");
+    cli.alone("predict c new.svm").end(1, &["give a table with the columns that were imported"]);
+}
+
+/// An offset is in the units of the target: y − base without an offset has the same coefficients.
+#[test]
+fn an_offset_of_a_linear_regression_has_the_units_of_the_target() {
+    let cli = Cli::new();
+    let noise = |row: usize| (row as f64 * 0.618_033_988_749_895 + 0.13).fract() - 0.5;
+    let rows: Vec<[f64; 3]> = (0..200)
+        .map(|row| {
+            let (x, base) = (10.0 * noise(row), 80.0 * noise(row * 7 + 2));
+            [x, base, base + 3.0 * x + 20.0 + 5.0 * noise(row * 31 + 5)]
+        })
+        .collect();
+    let table =
+        |of: &dyn Fn(&[f64; 3]) -> f64| rows.iter().map(|row| format!("{},{},{}\n", row[0], row[1], of(row))).collect::<String>();
+    cli.write("a.csv", format!("x,base,y\n{}", table(&|row| row[2])));
+    cli.write("b.csv", format!("x,base,y\n{}", table(&|row| row[2] - row[1])));
+    cli.succeed("import a.csv --task regression --offset base -o a.h5");
+    cli.succeed("import b.csv --task regression --drop base -o b.h5");
+    let coefficient = |data: &str| {
+        // Priors that say nothing, because targets are standardized differently.
+        cli.write(
+            "run.toml",
+            format!(
+                "[data]\nfile = \"{data}.h5\"\n[model]\nname = \"linear\"\nprior = {{ normal = 100.0 }}\nintercept_scale = 100.0\n\
+                 [method]\nname = \"hmc\"\nburn_in = 300\ndraws = 500\n"
+            ),
+        );
+        cli.succeed(&format!("run run.toml --output {data}"));
+        let json: serde_json::Value = serde_json::from_str(&cli.stdout(&format!("summary {data} --json"))).unwrap();
+        let rows = json["coefficients"]["rows"].as_array().unwrap().clone();
+        let row = rows.iter().find(|row| row["name"] == "x").unwrap();
+        assert!(row["r_hat"].as_f64().unwrap() < 1.02, "{row}");
+        [row["mean"].as_f64().unwrap(), row["sd"].as_f64().unwrap()]
+    };
+    let ([with, sd], [without, _]) = (coefficient("a"), coefficient("b"));
+    // Standard errors of the difference are about sd/25.
+    assert!((with - without).abs() < 0.25 * sd && (with - 3.0).abs() < 5.0 * sd, "{with} {without} ± {sd}");
+    cli.write("new.csv", "x,base\n1,100\n1,0\n");
+    let predicted = cli.stdout("predict a new.csv");
+    let mean = |line: usize| predicted.lines().nth(line).unwrap().split(',').nth(1).unwrap().parse::<f64>().unwrap();
+    assert!((mean(1) - mean(2) - 100.0).abs() < 1e-6, "{predicted}");
 }

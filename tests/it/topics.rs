@@ -319,7 +319,7 @@ fn mistakes_are_reported_in_one_line() {
         ("topics run --data a.h5", ["a.h5", "--data"]),
         ("topics run --data none.h5", ["none.h5", "--data"]),
         ("predict run a.csv", ["a.csv: the run is a topic model", "mpibayes import"]),
-        ("predict run c.h5 --label first", ["--label", "for tables"]),
+        ("predict run c.h5 --label first", ["this is a corpus", "--label has no meaning"]),
         ("predict run a.h5", ["a.h5: this dataset has rows", "documents"]),
         ("predict rows c.h5", ["c.h5", "documents"]),
         ("predict run c.h5 --chain 3", ["there is no chain 3", "Chains with draws: 0"]),

@@ -207,10 +207,10 @@ pub(in crate::cli) fn delimiter(typed: &str) -> Result<Delimiter, String> {
 }
 
 /// A column and one of its values.
-pub(super) fn reference(typed: &str) -> Result<(String, String), String> {
+pub(super) fn reference(typed: &str) -> Result<(Column, String), String> {
     let parts = typed.split_once('=').filter(|(column, value)| !column.is_empty() && !value.is_empty());
-    let (column, value) = parts.ok_or("give a column and one of its values, such as region=north")?;
-    Ok((column.to_owned(), value.to_owned()))
+    let (of, value) = parts.ok_or("give a column and one of its values, such as region=north")?;
+    Ok((column(of)?, value.to_owned()))
 }
 
 pub(in crate::cli) fn column(typed: &str) -> Result<Column, String> {

@@ -45,7 +45,7 @@ pub struct LayoutArgs {
     pub categorical: Vec<Column>,
     /// The value of a column of --categorical that the others are compared with [default: the first one in order]
     #[arg(long, value_name = "COLUMN=VALUE,...", value_parser = reference, value_delimiter = ',')]
-    pub reference: Vec<(String, String)>,
+    pub reference: Vec<(Column, String)>,
     /// Columns of dates or times as in 2024-02-29 13:05: they become days since 1970
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub date: Vec<Column>,
@@ -64,6 +64,9 @@ pub struct LayoutArgs {
     /// What becomes of rows with missing values [default: refuse]
     #[arg(long, value_enum)]
     pub missing: Option<MissingName>,
+    /// Further texts or numbers that stand for a missing value, such as -999 or unknown; empty fields, NA, NaN, null, ? and . always do
+    #[arg(long, value_name = "TEXT,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub na: Vec<String>,
     /// Whether the first line names the columns [default: auto]
     #[arg(long, value_enum)]
     pub header: Option<HeaderName>,
@@ -243,6 +246,7 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
             exposure: layout.exposure.clone(),
             weight: layout.weight.clone(),
             missing: layout.missing.map_or(Missing::Refuse, Missing::from),
+            na: layout.na.clone(),
         },
         scaling,
     };
@@ -305,8 +309,8 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
 fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
     let name = &column.name;
     match &column.r#use {
-        ColumnUse::Number | ColumnUse::NumberWithMean(_) => None,
-        ColumnUse::NumberOrMean(mean) => {
+        ColumnUse::Number | ColumnUse::Filled(_) => None,
+        ColumnUse::FilledAndFlagged(mean) => {
             Some(("filled in", format!("{name}: its mean {} where it is missing, and {name}[missing]", text::value(*mean))))
         }
         ColumnUse::Date => Some(("date", format!("{name}: days since 1970-01-01"))),

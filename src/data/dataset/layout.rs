@@ -14,7 +14,8 @@ pub(crate) const SPARSE_VERSION: u32 = 3;
 pub(crate) const ROTATED_VERSION: u32 = 4;
 /// The layout version of documents.
 pub(crate) const DOCUMENTS_VERSION: u32 = 5;
-/// The layout version of dense rows that end with an offset or a group, which readers of other versions would take for features.
+/// The layout version of dense rows that end with an offset, a weight or a group, which readers of other versions would take for
+/// features.
 pub(crate) const EXTRA_VERSION: u32 = 6;
 /// The attribute `task` of a corpus.
 pub(crate) const TOPICS: &str = "topics";

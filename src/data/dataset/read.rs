@@ -192,7 +192,7 @@ impl Dataset {
         self.recipe.as_ref().map_or(0, |recipe| recipe.extra().count())
     }
 
-    /// The number of columns of a row: the features, then the offset and the group, if there are any.
+    /// The number of columns of a row: the features, then the offset, the weight of the row and the group, if there are any.
     pub fn features(&self) -> usize {
         self.shape.iter().product()
     }

@@ -206,6 +206,12 @@ impl<T: FeatureValue> Writer<T> {
         scale[scaled..].fill(1.0);
         offset[scaled..].fill(0.0);
         let target = if about.task == Task::Regression { train.scaling(from)? } else { None };
+        // An offset has the units of the target.
+        if let Some((unit, _)) = target
+            && about.extra().offset
+        {
+            scale[scaled] = unit;
+        }
         let write = || -> hdf5::Result<()> {
             let mut lists = vec![bytemuck::cast_slice(&scale), bytemuck::cast_slice(&offset)];
             lists.extend(rotation.as_ref().and_then(|rotation| rotation.as_slice()).map(bytemuck::cast_slice));

@@ -160,11 +160,11 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
         import.train.for_each_target(rows, |target, place| {
             let split = splitter.split(splits.len() as u64);
             splits.push(split);
-            collector.number(split, target, &import.train.targets.path, place)
+            collector.add_number(split, target, &import.train.targets.path, place)
         })?;
         Ok(rows)
     })?;
-    splitter.finish(rows as u64, path)?;
+    splitter.finish(rows as u64, &[path])?;
     collector.check(&splitter, &import.train.targets.path)?;
     let mut source = format!("{}{}", import.train.file_names(), splitter.source);
     let mut test = None;
@@ -179,7 +179,7 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
         }
         pair.for_each_target(rows, |target, place| {
             collector.check_known(&label_of(target), &pair.targets.path, place)?;
-            collector.number(Split::Test, target, &pair.targets.path, place)
+            collector.add_number(Split::Test, target, &pair.targets.path, place)
         })?;
         if pair.file_names() != import.train.file_names() {
             source.push_str(&format!(", {}", pair.file_names()));

@@ -7,7 +7,8 @@ use std::path::Path;
 /// The maximum number of classes.
 const MAX_CLASSES: usize = 10_000;
 
-/// The labels of the training data in order of appearance. [`Labels::sort`] makes them classes.
+/// The labels of all rows of the input in order of appearance; a separate file of test rows adds none. [`Labels::sort`] makes
+/// them classes.
 #[derive(Default)]
 pub(crate) struct Labels {
     indices: HashMap<String, u32>,

@@ -47,10 +47,10 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
     read_libsvm(Source::open(&import.train)?, limit, |row| {
         let split = splitter.split(rows);
         (rows, largest) = (rows + 1, row.largest_index.max(largest));
-        targets.text(split, row.label, &import.train, Place::Line(row.line))?;
+        targets.add_text(split, row.label, &import.train, Place::Line(row.line))?;
         writer.push(split, row.columns, row.values)
     })?;
-    splitter.finish(rows, &import.train)?;
+    splitter.finish(rows, &[&import.train])?;
     targets.check(&splitter, &import.train)?;
     let features = import.features.unwrap_or(largest);
     if features == 0 {
@@ -65,7 +65,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
         read_libsvm(Source::open(path)?, limit, |row| {
             let place = Place::Line(row.line);
             targets.check_known(row.label, path, place)?;
-            targets.text(Split::Test, row.label, path, place)?;
+            targets.add_text(Split::Test, row.label, path, place)?;
             writer.push(Split::Test, row.columns, row.values)
         })?;
         source.push_str(&format!(", {}", file_name(path)));

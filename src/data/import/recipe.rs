@@ -9,10 +9,13 @@ use crate::data::readers::levels::Levels;
 pub enum ColumnUse {
     /// The number itself.
     Number,
-    /// The number, or this mean where it is missing, which it is in no training row.
-    NumberWithMean(f64),
-    /// The number, or this mean where it is missing, and then whether it was missing: 1 or 0.
-    NumberOrMean(f64),
+    /// The number; where it is missing, this mean of the training rows. It is missing in no training row.
+    #[serde(rename = "number_with_mean")]
+    Filled(f64),
+    /// The number; where it is missing, this mean of the training rows. A second feature is 1 where it is missing and 0
+    /// elsewhere.
+    #[serde(rename = "number_or_mean")]
+    FilledAndFlagged(f64),
     /// The days since 1970.
     Date,
     /// For each level but the first, whether it is this one: 1 or 0.
@@ -30,7 +33,7 @@ pub enum ColumnUse {
 impl ColumnUse {
     /// Whether a missing value is filled in.
     fn fills_in(&self) -> bool {
-        matches!(self, Self::NumberWithMean(_) | Self::NumberOrMean(_))
+        matches!(self, Self::Filled(_) | Self::FilledAndFlagged(_))
     }
 }
 
@@ -50,6 +53,12 @@ pub struct Recipe {
     pub columns: Vec<UsedColumn>,
     /// How many rows were left out because a value is missing.
     pub left_out: usize,
+    /// Further texts that stand for a missing value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub na: Vec<String>,
+    /// Whether the classes have an order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ordered_classes: bool,
 }
 
 /// The columns after the features, which are not scaled.
@@ -71,16 +80,22 @@ impl ExtraColumns {
 }
 
 impl Recipe {
-    /// Whether it changes anything.
+    /// Whether it changes nothing.
     pub fn is_plain(&self) -> bool {
-        self.left_out == 0 && self.columns.iter().all(|column| column.r#use == ColumnUse::Number)
+        let are_numbers = self.columns.iter().all(|column| column.r#use == ColumnUse::Number);
+        are_numbers && self.left_out == 0 && self.na.is_empty() && !self.has_ordered_classes
+    }
+
+    /// Whether every column is a feature as it is, unless it is missing.
+    pub fn has_numbers_only(&self) -> bool {
+        self.columns.iter().all(|column| matches!(column.r#use, ColumnUse::Number | ColumnUse::Filled(_)))
     }
 
     /// The names of the columns of a dataset: features, then the offset, the weight and the group.
     pub fn names(&self) -> Vec<String> {
         let of_features = self.columns.iter().flat_map(|UsedColumn { name, r#use }| match r#use {
-            ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::Date => vec![name.clone()],
-            ColumnUse::NumberOrMean(_) => vec![name.clone(), format!("{name}[missing]")],
+            ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::Date => vec![name.clone()],
+            ColumnUse::FilledAndFlagged(_) => vec![name.clone(), format!("{name}[missing]")],
             ColumnUse::Indicators(levels) => levels.iter().skip(1).map(|level| format!("{name}[{level}]")).collect(),
             ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure | ColumnUse::Weight => Vec::new(),
         });
@@ -134,6 +149,19 @@ impl Recipe {
         self.columns.iter().zip(values).any(lacks)
     }
 
+    /// The text of the first column whose level training rows do not have; `levels` has the texts of each column of texts.
+    pub fn unknown_text<'a>(&self, values: &[f64], levels: &'a [Levels]) -> Option<&'a str> {
+        let is_text = |column: &&(&UsedColumn, &f64)| matches!(column.0.r#use, ColumnUse::Indicators(_) | ColumnUse::Group(_));
+        let columns: Vec<_> = self.columns.iter().zip(values).collect();
+        columns.iter().filter(is_text).zip(levels).find_map(|((UsedColumn { r#use, .. }, value), texts)| match r#use {
+            // Codes are whole numbers.
+            ColumnUse::Indicators(known) if **value as usize >= known.len() => {
+                texts.names().get(**value as usize).map(String::as_str)
+            }
+            _ => None,
+        })
+    }
+
     /// The first column whose value is a level that training rows do not have.
     pub(crate) fn unknown_level(&self, values: &[f64]) -> Option<&str> {
         self.columns.iter().zip(values).find_map(|(UsedColumn { name, r#use }, &value)| match r#use {
@@ -156,10 +184,10 @@ impl Recipe {
                 return Err(format!("the value of {name:?} is missing"));
             }
             match r#use {
-                ColumnUse::NumberWithMean(mean) if value.is_nan() => row.push(*mean),
-                ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::Date => row.push(value),
-                ColumnUse::NumberOrMean(mean) if value.is_nan() => row.extend([*mean, 1.0]),
-                ColumnUse::NumberOrMean(_) => row.extend([value, 0.0]),
+                ColumnUse::Filled(mean) if value.is_nan() => row.push(*mean),
+                ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::Date => row.push(value),
+                ColumnUse::FilledAndFlagged(mean) if value.is_nan() => row.extend([*mean, 1.0]),
+                ColumnUse::FilledAndFlagged(_) => row.extend([value, 0.0]),
                 ColumnUse::Indicators(levels) => {
                     let level = known_level(name, levels, value)?;
                     row.extend((1..levels.len()).map(|other| f64::from(u8::from(other == level))));
@@ -182,8 +210,8 @@ impl Recipe {
 
 /// The index of a level that the levels have.
 fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, String> {
-    // Codes are whole numbers below the largest number of levels.
+    // Codes are whole numbers below `MAX_LEVELS`.
     let code = code as usize;
-    let unknown = || format!("{name:?} has a value that the training rows do not have; they have {}", listed(levels));
+    let unknown = || format!("{name:?} has a value that no training row has; they have {}", listed(levels));
     if code < levels.len() { Ok(code) } else { Err(unknown()) }
 }

@@ -1,4 +1,5 @@
-//! Columns of a table that are probably not what they are taken for: numbers of rows, codes of levels, counts, and many numeric classes.
+//! Columns of a table that are probably not what they are taken for: row numbers, codes of levels, counts, and many numeric
+//! classes.
 
 use crate::data::dataset::layout::Task;
 use crate::data::import::recipe::{ColumnUse, Recipe};
@@ -78,7 +79,7 @@ impl Suspects {
     /// What is suspicious, each in a sentence with what to do. `options` are how a user names the columns.
     pub(crate) fn warnings(&self, recipe: &Recipe, options: &[String]) -> Vec<String> {
         let is_number =
-            |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::NumberWithMean(_) | ColumnUse::NumberOrMean(_));
+            |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_));
         let columns = recipe.columns.iter().zip(&self.columns).zip(options).filter(|((column, _), _)| is_number(&column.r#use));
         let mut warnings: Vec<String> =
             columns.filter_map(|((column, values), option)| suspicion(&column.name, option, values)).collect();
@@ -106,7 +107,7 @@ fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
         return None;
     }
     if values.is_increasing {
-        return Some(format!("{name} grows from row to row: if it is a number of rows or an id, --drop {option}"));
+        return Some(format!("{name} grows from row to row: if it is a row number or an id, --drop {option}"));
     }
     (3..=MAX_CODES).contains(&codes).then(|| {
         let mut different = values.different.clone();
@@ -126,9 +127,9 @@ mod tests {
         for row in 0..100 {
             suspects.add(&columns.iter().map(|column| column(row)).collect::<Vec<_>>(), &label(row));
         }
-        let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::NumberWithMean(0.0) };
+        let used = |place| UsedColumn { name: format!("c{place}"), r#use: ColumnUse::Filled(0.0) };
         let options: Vec<String> = (0..columns.len()).map(|place| format!("c{place}")).collect();
-        suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), left_out: 0 }, &options)
+        suspects.warnings(&Recipe { columns: (0..columns.len()).map(used).collect(), ..Recipe::default() }, &options)
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::data::readers::columns::{Column, Header, TableLayout};
 use crate::data::readers::levels::Levels;
 use crate::data::readers::source::file_name;
 use crate::data::readers::table::{Row, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What to import from a table, and how.
@@ -41,8 +41,8 @@ pub struct ColumnOptions {
     pub classes: Vec<String>,
     /// Columns of texts or codes, which become indicators.
     pub categorical: Vec<Column>,
-    /// Which value of such a column the others are compared with, by the name of the column; else its first one.
-    pub references: Vec<(String, String)>,
+    /// Which value of such a column the others are compared with; else its first one.
+    pub references: Vec<(Column, String)>,
     /// The column of groups, for effects of groups.
     pub group: Option<Column>,
     /// A column of numbers that are added to linear predictors.
@@ -53,7 +53,12 @@ pub struct ColumnOptions {
     pub weight: Option<Column>,
     /// What becomes of rows with missing values.
     pub missing: Missing,
+    /// Further texts that stand for a missing value.
+    pub na: Vec<String>,
 }
+
+/// A column with more texts than this, and than half of the rows, names rows rather than kinds of rows.
+const MAX_INDICATORS: usize = 50;
 
 /// What becomes of rows with missing values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +127,8 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if names.len() == recipe.extra().count() {
         return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
     }
-    if let Some(name) = names.iter().enumerate().find_map(|(place, name)| names[..place].contains(name).then_some(name)) {
+    let mut seen = HashSet::new();
+    if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
         let what = format!("two features would be called {name:?}: rename a column, or leave it out with --drop");
         return Err(DataError::content(path, Place::File, what));
     }
@@ -158,7 +164,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         if !import.is_left_out(row.label)
             && convert(split, row.features, &mut used).map_err(|what| DataError::content(path, row.place, what))?
         {
-            targets.cell(split, row.label, path, row.place)?;
+            targets.add_table_label(split, row.label, path, row.place)?;
             writer.push(split, &used)?;
             if split == Split::Train {
                 suspects.add(row.features, row.label);
@@ -166,7 +172,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         }
         Ok(())
     })?;
-    splitter.finish(rows, path)?;
+    splitter.finish(rows, &import.train)?;
     targets.check(&splitter, path)?;
     let mut source = import.train.iter().map(|path| file_name(path)).collect::<Vec<_>>().join(", ") + &splitter.source;
     if let TestRows::File(test_path) = &import.test {
@@ -179,7 +185,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
                 && convert(Split::Test, row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
                 targets.check_known(row.label, path, place)?;
-                targets.cell(Split::Test, row.label, path, place)?;
+                targets.add_table_label(Split::Test, row.label, path, place)?;
                 writer.push(Split::Test, &used)?;
             }
             Ok(())
@@ -213,8 +219,8 @@ impl TableImport {
         }
         let allow_missing = self.columns.missing != Missing::Refuse;
         let ColumnOptions { offset, exposure, weight, .. } = &self.columns;
-        let marked = offset.iter().chain(exposure).chain(weight).cloned().collect();
-        Ok(TableLayout { texts, marked, allow_missing, is_import: true, ..self.layout.clone() })
+        let located = offset.iter().chain(exposure).chain(weight).cloned().collect();
+        Ok(TableLayout { texts, located, allow_missing, is_import: true, na: self.columns.na.clone(), ..self.layout.clone() })
     }
 
     /// Decides what becomes of each column: by a first pass over the rows, if that depends on their values.
@@ -223,10 +229,10 @@ impl TableImport {
         let table = Table::open(first, layout)?;
         let (names, texts, dates) = (table.feature_names(), table.texts(), table.dates());
         let (options, of_texts) = (table.feature_options(), only_texts(layout, &table));
-        let mut marked = table.marked().into_iter();
+        let mut located = table.located().into_iter();
         let has_offset = self.columns.offset.is_some() || self.columns.exposure.is_some();
-        let offset = if has_offset { marked.next() } else { None };
-        let weight = marked.next();
+        let offset = if has_offset { located.next() } else { None };
+        let weight = located.next();
         drop(table);
         let mut uses = Vec::new();
         for (place, &text) in texts.iter().enumerate() {
@@ -294,14 +300,25 @@ impl TableImport {
                         format!("column {name:?} is missing in all training rows: leave it out with --drop {}", options[place]);
                     return Err(DataError::content(first, Place::File, what));
                 }
-                ColumnUse::Number if missing[place] > 0.0 => ColumnUse::NumberOrMean(sums[place] / (train_rows - missing[place])),
+                ColumnUse::Number if missing[place] > 0.0 => {
+                    ColumnUse::FilledAndFlagged(sums[place] / (train_rows - missing[place]))
+                }
                 ColumnUse::Number if self.columns.missing == Missing::MeanAndFlag => {
-                    ColumnUse::NumberWithMean(sums[place] / train_rows)
+                    ColumnUse::Filled(sums[place] / train_rows)
                 }
                 ColumnUse::Indicators(_) if texts().len() < 2 => {
                     let what = format!(
                         "column {name:?} has the same value in all rows that remain: leave it out with --drop {}",
                         options[place]
+                    );
+                    return Err(DataError::content(first, Place::File, what));
+                }
+                ColumnUse::Indicators(_) if texts().len() > MAX_INDICATORS && 2.0 * texts().len() as f64 > train_rows => {
+                    let (count, rows) = (texts().len(), train_rows);
+                    let what = format!(
+                        "column {name:?} has {count} different values in {rows} training rows, too many to make an indicator of each: leave \
+                         it out with --drop {option}, or give each value an effect with --group {option}",
+                        option = options[place],
                     );
                     return Err(DataError::content(first, Place::File, what));
                 }
@@ -311,7 +328,9 @@ impl TableImport {
             };
             Ok(UsedColumn { name, r#use })
         });
-        let recipe = Recipe { columns: columns.collect::<Result<_>>()?, left_out };
+        let has_ordered_classes = !self.columns.classes.is_empty();
+        let recipe =
+            Recipe { columns: columns.collect::<Result<_>>()?, left_out, na: self.columns.na.clone(), has_ordered_classes };
         Ok(Survey { recipe, texts, options, levels })
     }
 
@@ -343,7 +362,16 @@ impl TableImport {
     /// Makes the wanted values of columns the first ones.
     fn put_references_first(&self, names: &[String], texts: &[Option<usize>], levels: &mut [SortedLevels]) -> Result<()> {
         for (column, wanted) in &self.columns.references {
-            let index = names.iter().position(|name| name == column).and_then(|place| texts[place]);
+            let by_name = |column: &Column| match column {
+                Column::Name(name) => names.iter().position(|other| other == name).and_then(|place| texts[place]),
+                _ => None,
+            };
+            let index = self.columns.categorical.iter().position(|other| other == column).or_else(|| by_name(column));
+            let column = match column {
+                Column::Name(name) => name.clone(),
+                Column::Number(number) => number.to_string(),
+                Column::Last | Column::None => "last".into(),
+            };
             let Some(sorted) = index.filter(|&index| index < self.columns.categorical.len()).map(|index| &mut levels[index])
             else {
                 let what = format!("--reference {column}={wanted}: {column:?} is no column of --categorical");
@@ -390,20 +418,21 @@ impl TableImport {
 fn only_texts(layout: &TableLayout, table: &Table) -> TableLayout {
     let drop = table.other_columns().into_iter().map(|place| Column::Number(place + 1)).collect();
     let header = if table.names().is_some() { Header::Yes } else { Header::No };
-    TableLayout { header, drop, dates: Vec::new(), marked: Vec::new(), ..layout.clone() }
+    TableLayout { header, drop, dates: Vec::new(), located: Vec::new(), ..layout.clone() }
 }
 
 /// The texts of training rows in order: by number if all are numbers, else by text.
 fn sorted(levels: &Levels, in_train: &[bool], path: &Path) -> Result<SortedLevels> {
     let all = levels.names();
     let mut order: Vec<usize> = (0..all.len()).filter(|&code| in_train.get(code) == Some(&true)).collect();
-    let numbers: Option<Vec<f64>> = all.iter().map(|name| name.parse().ok()).collect();
+    // Texts that only test rows have do not change the order.
+    let numbers: Option<HashMap<usize, f64>> = order.iter().map(|&code| Some((code, all[code].parse().ok()?))).collect();
     match &numbers {
-        Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+        Some(numbers) => order.sort_by(|a, b| numbers[a].total_cmp(&numbers[b])),
         None => order.sort_by(|&a, &b| all[a].cmp(&all[b])),
     }
     if let Some(numbers) = &numbers
-        && let Some(pair) = order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]])
+        && let Some(pair) = order.windows(2).find(|pair| numbers[&pair[0]] == numbers[&pair[1]])
     {
         let what = format!("{:?} and {:?} are the same number written in two ways: write it in one", all[pair[0]], all[pair[1]]);
         return Err(DataError::content(path, Place::File, what));

@@ -45,34 +45,34 @@ impl TargetCollector {
     }
 
     /// Adds the label or target of a row of a table.
-    pub(crate) fn cell(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn add_table_label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         if is_missing(label.as_bytes()) {
             let what = format!("the label {label:?} looks missing: leave such rows out with --missing drop");
             return Err(DataError::content(path, place, what));
         }
-        self.text(split, label, path, place)
+        self.add_text(split, label, path, place)
     }
 
     /// Adds the label or target of a row in text.
-    pub(crate) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn add_text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
-            Task::Classification => self.label(split, label, path, place),
+            Task::Classification => self.add_class(split, label, path, place),
             Task::Regression | Task::Counts => {
                 let target = crate::data::readers::cells::parse_number(label);
                 let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
-                self.number(split, target, path, place)
+                self.add_number(split, target, path, place)
             }
         }
     }
 
     /// Adds a numeric label or target; classes must be whole numbers.
-    pub(crate) fn number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn add_number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
         let wrong = |what: String| Err(DataError::content(path, place, what));
         match self.task {
             _ if !target.is_finite() => {
                 wrong(format!("the target {target} is not a finite number: remove the row or fill in a value"))
             }
-            Task::Classification if target.fract() == 0.0 => self.label(split, &label_of(target), path, place),
+            Task::Classification if target.fract() == 0.0 => self.add_class(split, &label_of(target), path, place),
             Task::Classification => {
                 wrong(format!("the label {target} is not a whole number: is this a regression (--task regression)?"))
             }
@@ -86,7 +86,7 @@ impl TargetCollector {
         }
     }
 
-    fn label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+    fn add_class(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         let class = self.labels.index(label, path, place)?;
         let index = class as usize;
         if index == self.first_place.len() {

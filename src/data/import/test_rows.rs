@@ -150,15 +150,20 @@ impl RowSplitter {
         if self.listed.is_some() { "choose other test rows" } else { "choose another seed or fraction" }
     }
 
-    /// Checks that the listed rows exist, and that training rows remain.
-    pub(crate) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
+    /// Checks that the listed rows exist in the files of the input, which have `rows` rows in all, and that training rows remain.
+    pub(crate) fn finish<P: AsRef<Path>>(&self, rows: u64, files: &[P]) -> Result<()> {
         let Some((path, place)) = &self.listed else { return Ok(()) };
+        // Row numbers go on from file to file.
+        let (have, of_file) = match files {
+            [file] => (format!("{} has", file.as_ref().display()), format!(" of {}", file.as_ref().display())),
+            _ => ("the files together have".to_owned(), String::new()),
+        };
         if let Some(row) = self.rows.get(self.next) {
-            let what = format!("row {row} is past the end: {} has rows 0 to {}", from.display(), rows.saturating_sub(1));
+            let what = format!("row {row} is past the end: {have} rows 0 to {}", rows.saturating_sub(1));
             return Err(DataError::content(path, *place, what));
         }
         if self.rows.len() as u64 == rows {
-            let what = format!("all {rows} rows of {} are test rows: leave some for training", from.display());
+            let what = format!("all {rows} rows{of_file} are test rows: leave some for training");
             return Err(DataError::content(path, *place, what));
         }
         Ok(())

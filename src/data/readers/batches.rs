@@ -284,5 +284,16 @@ fn guarded<T>(path: &Path, decode: impl FnOnce() -> std::result::Result<T, Arrow
         Ok(Err(error)) => error.to_string().lines().next().unwrap_or_default().chars().take(MAX_SHOWN).collect(),
         Err(_) => "its content does not fit its description".into(),
     };
-    Err(DataError::content(path, Place::File, format!("the file is damaged or cut short ({what}): fetch or save it again")))
+    // The decoders have no kind of error for what they were not built for.
+    let is_unsupported = ["NYI", "not supported", "Disabled feature", "not yet"].iter().any(|words| what.contains(words));
+    Err(DataError::content(
+        path,
+        Place::File,
+        match is_unsupported {
+            true => {
+                format!("the file has a form that cannot be read here ({what}): save it with another compression or encoding")
+            }
+            false => format!("the file is damaged or cut short ({what}): fetch or save it again"),
+        },
+    ))
 }

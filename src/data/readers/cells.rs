@@ -5,38 +5,62 @@ use crate::data::readers::levels::Levels;
 use arrow_array::types::Date32Type;
 use arrow_cast::parse::{Parser, string_to_timestamp_nanos};
 
-/// Fields that mean a missing value.
-const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
+/// Fields that mean a missing value in all tables.
+const MISSING: [&str; 9] = ["", "na", "n/a", "nan", "null", "?", ".", "<na>", "#n/a"];
 
 /// The length of the longest of them.
 const LONGEST_MISSING: usize = 4;
+
+/// Further fields that mean a missing value in a table, such as `-999` or `unknown`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MissingMarks {
+    texts: Vec<String>,
+    /// Those that are numbers, which may be written in several ways.
+    numbers: Vec<f64>,
+}
+
+impl MissingMarks {
+    pub(crate) fn new(texts: &[String]) -> Self {
+        Self { texts: texts.to_vec(), numbers: texts.iter().filter_map(|text| text.parse().ok()).collect() }
+    }
+
+    /// Whether a field stands for a value that is missing.
+    pub(crate) fn include(&self, field: &[u8]) -> bool {
+        is_missing(field) || self.texts.iter().any(|text| text.as_bytes() == field)
+    }
+}
 
 /// Where the values of a record go.
 pub(crate) struct Cells<'a> {
     pub features: std::slice::IterMut<'a, f64>,
     pub label: &'a mut Vec<u8>,
     pub levels: &'a mut [Levels],
+    pub missing: &'a MissingMarks,
     pub allow_missing: bool,
 }
 
 impl Cells<'_> {
-    /// Stores a number.
+    /// Stores a number; `None` if it stands for a missing value, which is not allowed.
     pub(crate) fn number(&mut self, value: f64) -> Option<()> {
-        *self.features.next()? = value;
+        let is_missing = !self.missing.numbers.is_empty() && self.missing.numbers.contains(&value);
+        let value = if !is_missing { Some(value) } else { self.allow_missing.then_some(f64::NAN) };
+        *self.features.next()? = value?;
         Some(())
     }
 
     /// Stores a field; `None` if it cannot be.
     pub(crate) fn field(&mut self, content: &[u8], role: Role) -> Option<()> {
         match role {
-            role if role.is_feature() && self.allow_missing && is_missing(content) => self.number(f64::NAN),
-            Role::Feature => self.number(parse_number(text(content).ok()?).ok()?),
+            role if role.is_feature() && self.allow_missing && self.missing.include(content) => self.number(f64::NAN),
+            Role::Feature => self.number(truth(content).or_else(|| parse_number(text(content).ok()?).ok())?),
             Role::Date => self.number(parse_date(text(content).ok()?)?),
-            Role::Text(_) if is_missing(content) => None,
+            Role::Text(_) if self.missing.include(content) => None,
             Role::Text(levels) => {
                 let code = self.levels.get_mut(levels)?.code(content).ok()?;
                 self.number(f64::from(code))
             }
+            // Labels of rows have no other form of a missing one.
+            Role::Label if self.missing.include(content) && !is_missing(content) => Some(()),
             Role::Label => {
                 self.label.extend_from_slice(content);
                 Some(())
@@ -47,8 +71,14 @@ impl Cells<'_> {
 }
 
 /// Whether a field stands for a value that is missing.
-pub(crate) fn is_missing(field: &[u8]) -> bool {
+pub fn is_missing(field: &[u8]) -> bool {
     field.len() <= LONGEST_MISSING && MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
+}
+
+/// 1 for true and 0 for false.
+fn truth(field: &[u8]) -> Option<f64> {
+    let is = |word: &str| field.eq_ignore_ascii_case(word.as_bytes());
+    if is("true") { Some(1.0) } else { is("false").then_some(0.0) }
 }
 
 /// The days from 1970 to a date such as `2024-02-29`, or a time such as `2024-02-29 13:05`, as ISO 8601 has them.
@@ -60,39 +90,62 @@ pub(crate) fn parse_date(field: &str) -> Option<f64> {
     day.or_else(|| string_to_timestamp_nanos(&whole).ok().map(|time| time as f64 / NANOSECONDS_A_DAY))
 }
 
-/// What is wrong with a field that [`Cells::field`] has refused. `option` names its column in options.
-pub(crate) fn mistake(field: &[u8], role: Role, levels: &[Levels], option: &str, is_import: bool) -> String {
+/// What a message may propose to somebody who imports a table.
+pub(crate) struct ImportHint<'a> {
+    /// How the column is named in options.
+    pub column: &'a str,
+    /// Whether a text among numbers may stand for a missing value.
+    pub may_be_missing: bool,
+}
+
+/// What is wrong with a field that [`Cells::field`] has refused.
+pub(crate) fn mistake(
+    field: &[u8],
+    role: Role,
+    levels: &[Levels],
+    missing: &MissingMarks,
+    hint: Option<ImportHint<'_>>,
+) -> String {
+    let is_missing = missing.include(field);
     let field = match text(field) {
         Ok(field) => field,
         Err(what) => return what,
     };
-    match role {
-        Role::Text(_) | Role::Date if is_import && is_missing(field.as_bytes()) => {
+    match (role, hint) {
+        (Role::Text(_) | Role::Date, Some(_)) if is_missing => {
             format!("{field:?} looks missing: leave such rows out with --missing drop")
         }
-        _ if is_import && is_missing(field.as_bytes()) => format!(
+        (_, Some(_)) if is_missing => format!(
             "{field:?} looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag"
         ),
-        Role::Text(_) | Role::Date if is_missing(field.as_bytes()) => format!("{field:?} looks missing"),
-        Role::Text(index) => levels[index].clone().code(field.as_bytes()).err().unwrap_or_default(),
-        Role::Date => format!("{:?} is not a date such as 2024-02-29", shortened(field)),
-        Role::Feature | Role::Label | Role::Dropped => {
+        (Role::Text(_) | Role::Date, None) if is_missing => format!("{field:?} looks missing"),
+        (Role::Text(index), _) => levels[index].clone().code(field.as_bytes()).err().unwrap_or_default(),
+        (Role::Date, _) => format!("{:?} is not a date such as 2024-02-29", shortened(field)),
+        (Role::Feature | Role::Label | Role::Dropped, hint) => {
             let is_text = field.parse::<f64>().is_err() && field.replacen(',', ".", 1).parse::<f64>().is_err();
-            if is_import && is_text && !field.is_empty() {
-                let date = if parse_date(field).is_some() {
-                    format!("read this column as dates with --date {option}, ")
-                } else {
-                    String::new()
-                };
-                return format!(
-                    "{:?} is not a number: {date}make indicators of this column with --categorical {option}, or leave it out with --drop \
-                     {option}",
-                    shortened(field)
-                );
+            match hint.filter(|_| is_text && !field.is_empty()) {
+                Some(hint) => what_a_text_may_be(field, &hint),
+                None => parse_number(field).err().unwrap_or_default(),
             }
-            parse_number(field).err().unwrap_or_default()
         }
     }
+}
+
+/// What to type if a column of numbers holds a text.
+fn what_a_text_may_be(field: &str, ImportHint { column, may_be_missing }: &ImportHint<'_>) -> String {
+    let shown = shortened(field);
+    let missing = match may_be_missing {
+        true => format!("if it stands for a missing value, say so with --na {shown:?}; else "),
+        false => String::new(),
+    };
+    let date = match parse_date(field) {
+        Some(_) => format!("read this column as dates with --date {column}, "),
+        None => String::new(),
+    };
+    format!(
+        "{shown:?} is not a number: {missing}{date}make indicators of this column with --categorical {column}, or leave it out with --drop \
+         {column}"
+    )
 }
 
 /// Parses the finite number at the start of these bytes; returns it and its length. The result has the same bits as that of `str::parse`,

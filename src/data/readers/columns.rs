@@ -44,8 +44,10 @@ pub struct TableLayout {
     pub texts: Vec<Column>,
     /// Features whose values are dates. A row has the days since 1970.
     pub dates: Vec<Column>,
-    /// Features that are numbers and whose places are wanted, see [`Table::marked`](super::table::Table::marked).
-    pub marked: Vec<Column>,
+    /// Features that are numbers and whose places are wanted, see [`Table::located`](super::table::Table::located).
+    pub located: Vec<Column>,
+    /// Further texts that stand for a missing value.
+    pub na: Vec<String>,
     /// Whether features may be missing. A row has NaN there.
     pub allow_missing: bool,
     /// Whether messages propose options of `mpibayes import`.
@@ -77,8 +79,8 @@ impl Role {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Columns {
     pub(crate) roles: Vec<Role>,
-    /// The places of the marked columns.
-    pub(crate) marked: Vec<usize>,
+    /// The places of the columns that were to be located.
+    pub(crate) located: Vec<usize>,
     /// The names of all columns, if they have names.
     pub(crate) names: Option<Vec<String>>,
 }
@@ -86,7 +88,7 @@ pub(crate) struct Columns {
 impl TableLayout {
     /// Whether a column is given by its name.
     pub(crate) fn uses_names(&self) -> bool {
-        let all = self.drop.iter().chain(&self.texts).chain(&self.dates).chain(&self.marked).chain([&self.label]);
+        let all = self.drop.iter().chain(&self.texts).chain(&self.dates).chain(&self.located).chain([&self.label]);
         all.into_iter().any(|column| matches!(column, Column::Name(_)))
     }
 
@@ -140,15 +142,15 @@ impl TableLayout {
             let place = free(place_of(column)?, false, &roles)?;
             roles[place] = role;
         }
-        let mut marked = Vec::new();
-        for column in &self.marked {
+        let mut located = Vec::new();
+        for column in &self.located {
             let place = place_of(column)?;
-            marked.push(free(place, marked.contains(&place), &roles)?);
+            located.push(free(place, located.contains(&place), &roles)?);
         }
         if !roles.iter().any(|role| role.is_feature()) {
             return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
         }
-        Ok(Columns { roles, marked, names: None })
+        Ok(Columns { roles, located, names: None })
     }
 }
 
@@ -157,6 +159,12 @@ impl Columns {
     pub(crate) fn named(self, names: Vec<String>, wrong: impl Fn(String) -> DataError) -> Result<Self> {
         let used: Vec<&String> =
             names.iter().zip(&self.roles).filter(|&(_, &role)| role != Role::Dropped).map(|(name, _)| name).collect();
+        if let Some(place) = names.iter().zip(&self.roles).position(|(name, &role)| name.is_empty() && role != Role::Dropped) {
+            let number = place + 1;
+            return Err(wrong(format!(
+                "column {number} has no name, like the row numbers that pandas and R write: leave it out with --drop {number}, or give it a name"
+            )));
+        }
         let mut sorted = used.clone();
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -32,12 +32,23 @@ fn packed(content: &[u8]) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+/// A word with a capital letter and small ones.
+fn capitalized(word: &str) -> String {
+    word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1).flat_map(char::to_lowercase)).collect()
+}
+
 impl Levels {
     /// These texts, numbered in their order.
     pub fn known(names: &[String]) -> Self {
         let mut codes: HashMap<Box<[u8]>, u32> = HashMap::new();
         for (code, name) in (0..).zip(names) {
             codes.insert(name.as_bytes().into(), code);
+            // Programs write these in different ways.
+            if ["true", "false"].iter().any(|word| name.eq_ignore_ascii_case(word)) {
+                for written in [name.to_lowercase(), name.to_uppercase(), capitalized(name)] {
+                    codes.entry(written.into_bytes().into()).or_insert(code);
+                }
+            }
             // A column of whole numbers with gaps is often written with decimals.
             match name.strip_suffix(".0") {
                 Some(whole) if whole.parse::<i64>().is_ok() => codes.entry(whole.as_bytes().into()).or_insert(code),
@@ -52,6 +63,11 @@ impl Levels {
     /// The texts by their numbers.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The number of a text that is known.
+    pub fn find(&self, content: &[u8]) -> Option<u32> {
+        self.codes.get(content).copied()
     }
 
     /// The number of a text; a new one gets the next number. The error says what is wrong with it.

@@ -2,7 +2,7 @@
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::batches::Batches;
-use crate::data::readers::cells::{Cells, is_missing, mistake, parse_leading_number, text};
+use crate::data::readers::cells::{Cells, ImportHint, MissingMarks, is_missing, mistake, parse_leading_number, text};
 use crate::data::readers::columns::{Column, Columns, Header, Role, TableLayout};
 use crate::data::readers::decimal::parse_short;
 use crate::data::readers::fields::{Delimiter, Fields, Records};
@@ -23,6 +23,8 @@ pub struct Row<'a> {
     pub features: &'a [f64],
     /// The label or target as text.
     pub label: &'a str,
+    /// The texts of each column of texts, as far as they have been read.
+    pub levels: &'a [Levels],
 }
 
 /// A table whose columns are known.
@@ -30,6 +32,7 @@ pub struct Table<'a> {
     input: Input<'a>,
     columns: Columns,
     levels: Vec<Levels>,
+    missing: MissingMarks,
     allow_missing: bool,
     is_import: bool,
     /// Whether reading ended at a value that is missing.
@@ -59,7 +62,7 @@ impl Table<'static> {
     pub fn names_in(path: &Path, layout: &TableLayout) -> Result<Option<Vec<String>>> {
         match detect(path) {
             Ok(Format::Batches(format)) => Batches::names(path, format).map(Some),
-            _ => Ok(Self::of_text(Source::open(path)?, layout)?.columns.names),
+            _ => Ok(FirstLine::read(Source::open(path)?, layout)?.names),
         }
     }
 
@@ -82,7 +85,8 @@ impl<'a> Table<'a> {
     fn new(input: Input<'a>, columns: Columns, layout: &TableLayout) -> Self {
         let TableLayout { allow_missing, is_import, .. } = *layout;
         let levels = vec![Levels::default(); layout.texts.len()];
-        Self { input, columns, levels, allow_missing, is_import, ended_at_missing: false }
+        let missing = MissingMarks::new(&layout.na);
+        Self { input, columns, levels, missing, allow_missing, is_import, ended_at_missing: false }
     }
 
     /// Opens a text, whose first line tells the columns.
@@ -90,40 +94,11 @@ impl<'a> Table<'a> {
     /// # Errors
     /// If the input has no rows, is not text, or does not have the columns that the layout names.
     pub fn of_text(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
-        let path = source.path.clone();
-        let mut records = Records::new(source)?;
-        let line = records.peek()?;
-        if line.contains(&0) {
-            let what = "this is no text: give a table of numbers in text, or say what it is with --format";
-            return Err(DataError::content(&path, Place::File, what));
-        }
-        if memchr(b'\r', line).is_some() {
-            let what = "lines end in a carriage return alone, as on old Macs: save the file with other line ends";
-            return Err(DataError::content(&path, Place::File, what));
-        }
-        let delimiter = layout.delimiter.unwrap_or_else(|| Delimiter::detect(line));
-        let empty = || DataError::content(&path, Place::File, "the file has no rows");
-        if !records.advance(delimiter)? {
-            return Err(empty());
-        }
-        let mut fields = Fields::default();
-        fields.split(records.record(), delimiter);
-        let names: Vec<String> = fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect();
-        if names.len() < 2 && layout.label != Column::None {
-            let between = delimiter.name();
-            let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
-            return Err(records.record_error(what));
-        }
-        let mut columns = layout.columns(&names, |what| records.record_error(what))?;
-        if has_header(layout, &fields, &columns.roles, &records)? {
-            let check = |(field, column)| match text(field) {
-                Ok(_) => Ok(()),
-                Err(what) => Err(records.record_error(format!("the name of column {column} {what}"))),
-            };
-            fields.iter().zip(1..).try_for_each(check)?;
+        let FirstLine { mut records, delimiter, mut columns, names } = FirstLine::read(source, layout)?;
+        if let Some(names) = names {
             columns = columns.named(names, |what| records.record_error(what))?;
             if !records.advance(delimiter)? {
-                return Err(empty());
+                return Err(DataError::content(records.path(), Place::File, NO_ROWS));
             }
         }
         Ok(Self::new(Input::Text(records, delimiter), columns, layout))
@@ -160,9 +135,9 @@ impl<'a> Table<'a> {
         self.columns.roles.iter().filter(|role| role.is_feature()).map(|&role| role == Role::Date).collect()
     }
 
-    /// The places of the marked columns among the features.
-    pub fn marked(&self) -> Vec<usize> {
-        self.columns.marked.iter().map(|&column| self.columns.feature_place(column)).collect()
+    /// The places among the features of the columns that the layout wants located.
+    pub fn located(&self) -> Vec<usize> {
+        self.columns.located.iter().map(|&column| self.columns.feature_place(column)).collect()
     }
 
     /// The texts of each column of texts, as far as they have been read.
@@ -214,7 +189,8 @@ impl<'a> Table<'a> {
             return Ok(());
         };
         let what = format!("{what}: the two files do not belong together");
-        Err(DataError::content(self.path(), Place::Line(1), what))
+        let place = if matches!(self.input, Input::Text(..)) { Place::Line(1) } else { Place::File };
+        Err(DataError::content(self.path(), place, what))
     }
 
     /// Counts the rows.
@@ -239,28 +215,30 @@ impl<'a> Table<'a> {
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut features = vec![0.0; self.features()];
         let mut label = Vec::new();
-        let (columns, levels, allow_missing, is_import) = (&self.columns, &mut self.levels, self.allow_missing, self.is_import);
-        let described = |place: usize, field: &[u8], levels: &[Levels]| {
+        let (columns, levels, missing) = (&self.columns, &mut self.levels, &self.missing);
+        let (allow_missing, is_import) = (self.allow_missing, self.is_import);
+        let described = |row: u64, place: usize, field: &[u8], levels: &[Levels]| {
             let (column, option) = columns.described(place);
-            format!("{column}: {}", mistake(field, columns.roles[place], levels, &option, is_import))
+            let options = is_import.then_some(ImportHint { column: &option, may_be_missing: row > 0 });
+            format!("{column}: {}", mistake(field, columns.roles[place], levels, missing, options))
         };
         match &mut self.input {
             Input::Batches(batches) => batches.rows(&columns.roles, |row, place| {
                 label.clear();
-                let mut cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                let mut cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
                 if let Err((column, field)) = row.store(&mut cells) {
-                    self.ended_at_missing = is_missing(&field);
-                    return Err(DataError::content(row.path, place, described(column, &field, levels)));
+                    self.ended_at_missing = missing.include(&field);
+                    return Err(DataError::content(row.path, place, described(row.index, column, &field, levels)));
                 }
                 let label = text(&label).map_err(|what| DataError::content(row.path, place, format!("the label {what}")))?;
-                each(Row { index: row.index, place, features: &features, label })
+                each(Row { index: row.index, place, features: &features, label, levels })
             }),
             Input::Text(records, delimiter) => {
                 let mut fields = Fields::default();
                 for index in 0.. {
                     let record = records.record();
                     label.clear();
-                    let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                    let cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
                     let read = match *delimiter {
                         Delimiter::Character(delimiter) => read_delimited(record, delimiter, &columns.roles, cells),
                         Delimiter::Blanks => read_blank_separated(record, &columns.roles, cells),
@@ -268,20 +246,20 @@ impl<'a> Table<'a> {
                     if read.is_none() {
                         label.clear();
                         fields.split(record, *delimiter);
-                        let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
+                        let cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
                         if let Err(wrong) = read_any(&fields, &columns.roles, cells) {
                             let what = match wrong {
                                 Wrong::Record(what) => what,
                                 Wrong::Field(place, field) => {
-                                    self.ended_at_missing = is_missing(field);
-                                    described(place, field, levels)
+                                    self.ended_at_missing = missing.include(field);
+                                    described(index, place, field, levels)
                                 }
                             };
                             return Err(records.record_error(what));
                         }
                     }
                     let label = text(&label).map_err(|what| records.record_error(format!("the label {what}")))?;
-                    each(Row { index, place: Place::Line(records.line()), features: &features, label })?;
+                    each(Row { index, place: Place::Line(records.line()), features: &features, label, levels })?;
                     if !records.advance(*delimiter)? {
                         break;
                     }
@@ -289,6 +267,57 @@ impl<'a> Table<'a> {
                 Ok(())
             }
         }
+    }
+}
+
+/// What a file without rows says.
+const NO_ROWS: &str = "the file has no rows";
+
+/// What the first line of a text tells about the table.
+struct FirstLine<'a> {
+    /// At this line.
+    records: Records<'a>,
+    delimiter: Delimiter,
+    columns: Columns,
+    /// The names of all columns, if the line has them.
+    names: Option<Vec<String>>,
+}
+
+impl<'a> FirstLine<'a> {
+    fn read(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
+        let path = source.path.clone();
+        let mut records = Records::new(source)?;
+        let line = records.peek()?;
+        if line.contains(&0) {
+            let what = "this is no text: give a table of numbers in text, or say what it is with --format";
+            return Err(DataError::content(&path, Place::File, what));
+        }
+        if memchr(b'\r', line).is_some() {
+            let what = "lines end in a carriage return alone, as on old Macs: save the file with other line ends";
+            return Err(DataError::content(&path, Place::File, what));
+        }
+        let delimiter = layout.delimiter.unwrap_or_else(|| Delimiter::detect(line));
+        if !records.advance(delimiter)? {
+            return Err(DataError::content(&path, Place::File, NO_ROWS));
+        }
+        let mut fields = Fields::default();
+        fields.split(records.record(), delimiter);
+        let names: Vec<String> = fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect();
+        if names.len() < 2 && layout.label != Column::None {
+            let between = delimiter.name();
+            let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
+            return Err(records.record_error(what));
+        }
+        let columns = layout.columns(&names, |what| records.record_error(what))?;
+        if has_header(layout, &fields, &columns.roles, &records)? {
+            let check = |(field, column)| match text(field) {
+                Ok(_) => Ok(()),
+                Err(what) => Err(records.record_error(format!("the name of column {column} {what}"))),
+            };
+            fields.iter().zip(1..).try_for_each(check)?;
+            return Ok(Self { records, delimiter, columns, names: Some(names) });
+        }
+        Ok(Self { records, delimiter, columns, names: None })
     }
 }
 
@@ -309,7 +338,9 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
     let numbers = || fields.iter().zip(roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
     let is_number = |field: &&[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
     let (found, count) = (numbers().filter(is_number).count(), numbers().count());
-    if let Some(field) = numbers().find(|field| is_missing(field)) {
+    // pandas and R write row numbers without a name.
+    let is_unnamed = |&(place, field): &(usize, &[u8])| place == 0 && field.is_empty() && found == 0 && count > 1;
+    if let Some((_, field)) = numbers().enumerate().find(|found| is_missing(found.1) && !is_unnamed(found)) {
         let field = String::from_utf8_lossy(field);
         let what = format!(
             "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with --header that it \
@@ -373,6 +404,7 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells
                 length
             }
             _ => {
+                // Fields that are quoted after a blank are left to `read_any`.
                 let (content, length) = match field.split_first() {
                     // A quoted field without quotes in it.
                     Some((b'"', rest)) => {
@@ -384,7 +416,11 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells
                     }
                     _ => {
                         let length = memchr(delimiter, field).unwrap_or(field.len());
-                        (field.get(..length)?, length)
+                        let content = field.get(..length)?;
+                        if content.trim_ascii_start().first() == Some(&b'"') {
+                            return None;
+                        }
+                        (content, length)
                     }
                 };
                 cells.field(content.trim_ascii(), role)?;
@@ -432,7 +468,13 @@ mod tests {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
         let (mut features, mut label) = (vec![0.0], Vec::new());
-        let cells = Cells { features: features.iter_mut(), label: &mut label, levels: &mut [], allow_missing: false };
+        let cells = Cells {
+            features: features.iter_mut(),
+            label: &mut label,
+            levels: &mut [],
+            missing: &MissingMarks::default(),
+            allow_missing: false,
+        };
         let read = match delimiter {
             Delimiter::Character(byte) => read_delimited(record.as_bytes(), byte, &roles, cells),
             Delimiter::Blanks => read_blank_separated(record.as_bytes(), &roles, cells),

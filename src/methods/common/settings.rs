@@ -287,7 +287,7 @@ pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), KeyError> {
 /// Checks that one agent has all data, as a centralized method needs.
 ///
 /// # Errors
-/// Names `agents`, a key above all tables.
+/// Names `agents`, a top-level key of the run file.
 pub fn one_agent(method: &str, agents: u32) -> Result<(), KeyError> {
     in_range("agents", agents, agents == 1, &format!("1 for {method}, which is centralized: one agent has all data"))
 }

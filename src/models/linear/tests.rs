@@ -12,8 +12,8 @@ use ndarray_linalg::LeastSquaresSvd;
 fn model(features: usize, intercept: bool) -> Linear {
     let scale = 1.7_f64.powf(-0.5);
     let prior = Prior::Normal(scale);
-    let settings =
-        LinearSettings { intercept, noise_variance: Some(0.6), prior, intercept_scale: scale, ..LinearSettings::default() };
+    let intercept_scale = if intercept { scale } else { LinearSettings::default().intercept_scale };
+    let settings = LinearSettings { intercept, noise_variance: Some(0.6), prior, intercept_scale, ..LinearSettings::default() };
     settings.build(&DataSchema::new(features, Output::Number)).unwrap()
 }
 

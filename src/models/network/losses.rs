@@ -14,7 +14,7 @@ pub enum Likelihood {
     CrossEntropy { classes: usize },
     /// −log N(y | f, 1/γ), g = log γ the last parameter, with a Gamma(shape, rate) prior on γ.
     Gaussian { shape: f64, rate: f64 },
-    /// Huber's loss: r²/2 for |r| ≤ δ, δ(|r| − δ/2) beyond; predictions use the density exp(−ℓ)/Z.
+    /// Huber's loss plus log Z, so that exp(−ℓ) is a density: r²/2 for |r| ≤ δ, δ(|r| − δ/2) beyond.
     Huber { delta: f64, log_normalizer: f64 },
 }
 
@@ -84,7 +84,7 @@ impl Likelihood {
                 let (g, precision) = log_precision(theta);
                 (0.5 * (2.0 * std::f64::consts::PI).ln() - 0.5 * g, precision, f64::INFINITY)
             }
-            Self::Huber { delta, .. } => (0.0, 1.0, delta),
+            Self::Huber { delta, log_normalizer } => (log_normalizer, 1.0, delta),
             Self::CrossEntropy { .. } => (0.0, 0.0, f64::INFINITY),
         };
         move |r| {
@@ -180,10 +180,9 @@ impl Likelihood {
             return;
         }
         let loss = self.residual_loss(theta);
-        let log_normalizer = if let Self::Huber { log_normalizer, .. } = *self { log_normalizer } else { 0.0 };
         for (((f, &y), mean), density) in outputs.iter().zip(y).zip(mean).zip(density) {
             *mean += particle_weight * f.f64();
-            *density += particle_weight * (-loss((*f - y).f64()) - log_normalizer).exp();
+            *density += particle_weight * (-loss((*f - y).f64())).exp();
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Effects of groups: each group has an intercept, and slopes of some features, that deviate from the common ones.
 //!
-//! The deviation of group g is u_gk = τ_k z_gk with z_gk ~ N(0, 1) and a sampled scale τ_k: the non-centred form, which samplers can explore
-//! also where a group has few rows. k = 0 is the intercept. The parameters are log τ, then z.
+//! The deviation of group g is u_gk = τ_k z_gk with z_gk ~ N(0, 1) and a sampled scale τ_k: the non-centered form, which samplers
+//! can explore also where a group has few rows. k = 0 is the intercept. The parameters are log τ, then z.
 
 use super::linear_predictor::Block;
-use super::log_scale::{LogScale, scale};
+use super::log_scale::{ScalePrior, scale_from_log};
 use crate::models::Part;
 use crate::number::Real;
 use crate::random::Stream;
@@ -19,7 +19,25 @@ pub struct GroupEffects {
     /// The column of x that holds the index of the group.
     pub column: usize,
     /// The prior of each scale τ.
-    pub scale: LogScale,
+    pub scale_prior: ScalePrior,
+}
+
+/// The deviations of groups for some particles.
+pub struct Deviations<'a, F> {
+    theta: &'a [F],
+    dim: usize,
+    first: usize,
+    width: usize,
+    /// τ of each kind of deviation, for each particle.
+    scales: Vec<F>,
+}
+
+impl<F: Real> Deviations<'_, F> {
+    /// The deviations u of the group at this position.
+    fn of_group(&self, particle: usize, position: usize) -> impl Iterator<Item = F> {
+        let standardized = &self.theta[particle * self.dim + self.first + self.width + position..][..self.width];
+        standardized.iter().zip(&self.scales[particle * self.width..]).map(|(&z, &scale)| scale * z)
+    }
 }
 
 impl GroupEffects {
@@ -29,13 +47,13 @@ impl GroupEffects {
     }
 
     /// The number of deviations of all groups.
-    fn deviations(&self) -> usize {
+    pub fn all_deviations(&self) -> usize {
         self.groups.len() * self.width()
     }
 
     /// The number of parameters.
     pub fn dim(&self) -> usize {
-        self.width() + self.deviations()
+        self.width() + self.all_deviations()
     }
 
     /// The places of log τ_k and of its z_k, for each k, where the parameters begin at `first`.
@@ -61,13 +79,13 @@ impl GroupEffects {
         let mut normals = vec![0.0; own.len()];
         stream.normals(&mut normals);
         own.iter_mut().zip(&normals).for_each(|(own, &normal)| *own = F::of(normal));
-        own[..self.width()].iter_mut().for_each(|log| *log = F::of(self.scale.typical.ln() + 0.5 * log.f64()));
+        own[..self.width()].iter_mut().for_each(|log| *log = F::of(self.scale_prior.typical.ln() + 0.5 * log.f64()));
     }
 
     /// The log-density of the prior, up to a constant.
     pub fn log_prior<F: Real>(&self, own: &[F]) -> f64 {
         let (logs, standardized) = own.split_at(self.width());
-        let scales: f64 = logs.iter().map(|log| self.scale.log_density(log.f64())).sum();
+        let scales: f64 = logs.iter().map(|log| self.scale_prior.log_density(log.f64())).sum();
         scales - 0.5 * standardized.iter().map(|z| z.f64().powi(2)).sum::<f64>()
     }
 
@@ -76,19 +94,31 @@ impl GroupEffects {
         let (logs, standardized) = own.split_at(self.width());
         let (by_log, by_standardized) = score.split_at_mut(self.width());
         for (score, log) in by_log.iter_mut().zip(logs) {
-            *score = F::of(self.scale.score(log.f64()));
+            *score = F::of(self.scale_prior.score(log.f64()));
         }
         by_standardized.iter_mut().zip(standardized).for_each(|(score, &z)| *score = -z);
     }
 
     /// τ of each kind of deviation.
     fn scales<F: Real>(&self, own: &[F]) -> impl Iterator<Item = F> + Clone {
-        own[..self.width()].iter().map(|log| F::of(scale(log.f64()))).collect::<Vec<_>>().into_iter().cycle()
+        own[..self.width()].iter().map(|log| F::of(scale_from_log(log.f64()))).collect::<Vec<_>>().into_iter().cycle()
     }
 
-    /// Appends the deviations u of all groups.
-    pub fn append_deviations<F: Real>(&self, own: &[F], deviations: &mut Vec<F>) {
-        deviations.extend(own[self.width()..].iter().zip(self.scales(own)).map(|(&z, scale)| scale * z));
+    /// The deviations for particles whose parameters, `dim` numbers each, have those of the effects from `first` on.
+    pub fn deviations<'a, F: Real>(&self, theta: &'a [F], dim: usize, first: usize) -> Deviations<'a, F> {
+        let scales = theta.chunks_exact(dim).flat_map(|theta| self.scales(&theta[first..]).take(self.width())).collect();
+        Deviations { theta, dim, first, width: self.width(), scales }
+    }
+
+    /// Whether the group of a row is none of the training rows.
+    pub fn is_new<F: Real>(&self, x: &[F]) -> bool {
+        self.position(x).is_none()
+    }
+
+    /// The standard deviation of the deviation of a row of a new group.
+    pub fn new_group_sd<F: Real>(&self, own: &[F], x: &[F]) -> f64 {
+        let factors = std::iter::once(1.0).chain(self.slopes.iter().map(|&slope| x[slope].f64()));
+        self.scales(own).zip(factors).map(|(scale, factor)| (scale.f64() * factor).powi(2)).sum::<f64>().sqrt()
     }
 
     /// The position of the row's group among the deviations; none for a group that the training rows do not have.
@@ -108,15 +138,15 @@ impl GroupEffects {
         normals.iter().zip(self.scales(own)).zip(factors).map(|((normal, scale), factor)| normal * scale.f64() * factor).sum()
     }
 
-    /// Adds the deviations of the rows' groups to the predictors of a block. `deviations` has those of all particles.
-    pub fn add_to_predictors<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &[F]) {
+    /// Adds the deviations of the rows' groups to the predictors of a block.
+    pub fn add_to_predictors<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &Deviations<F>) {
         let x = block.x;
         block.for_each(|particle, row, value| {
             let x = &x[row * columns..][..columns];
             let Some(position) = self.position(x) else { return };
-            let own = &deviations[particle * self.deviations() + position..][..self.width()];
-            *value += own[0];
-            for (&slope, &deviation) in self.slopes.iter().zip(&own[1..]) {
+            let mut own = deviations.of_group(particle, position);
+            *value += own.next().unwrap_or(F::zero());
+            for (&slope, deviation) in self.slopes.iter().zip(own) {
                 *value += deviation * x[slope];
             }
         });
@@ -128,7 +158,7 @@ impl GroupEffects {
         block.for_each(|particle, row, value| {
             let x = &x[row * columns..][..columns];
             let Some(position) = self.position(x) else { return };
-            let own = &mut by_deviations[particle * self.deviations() + position..][..self.width()];
+            let own = &mut by_deviations[particle * self.all_deviations() + position..][..self.width()];
             own[0] += *value;
             for (&slope, own) in self.slopes.iter().zip(&mut own[1..]) {
                 *own += *value * x[slope];
@@ -147,14 +177,14 @@ impl GroupEffects {
         }
     }
 
-    /// Writes the derivatives of a row's predictor by a particle's own parameters, which are zero elsewhere; returns where it wrote, so that
-    /// the same places can be cleared.
+    /// Writes the derivatives of a row's predictor by a particle's own parameters, and returns the places of those that are not
+    /// zero. Nothing is written elsewhere, so that only these places need be read.
     pub fn write_derivatives<F: Real>(&self, own: &[F], x: &[F], out: &mut [F]) -> [std::ops::Range<usize>; 2] {
         let Some(position) = self.position(x) else { return [0..0, 0..0] };
         let (width, first) = (self.width(), self.width() + position);
         for k in 0..width {
             let feature = if k == 0 { F::one() } else { x[self.slopes[k - 1]] };
-            let by_standardized = F::of(scale(own[k].f64())) * feature;
+            let by_standardized = F::of(scale_from_log(own[k].f64())) * feature;
             out[k] = by_standardized * own[first + k];
             out[first + k] = by_standardized;
         }
@@ -167,9 +197,10 @@ impl GroupEffects {
     /// Which groups are allowed.
     pub fn check<F: Real>(&self, x: &[F], columns: usize) -> Result<(), String> {
         for row in x.chunks_exact(columns.max(1)) {
-            let group = row[self.column].f64();
-            if !(group.fract() == 0.0 && (0.0..=self.groups.len() as f64).contains(&group)) {
-                return Err(format!("a row has the group {group}; groups are 0 to {}", self.groups.len().saturating_sub(1)));
+            let (group, count) = (row[self.column].f64(), self.groups.len());
+            if !(group.fract() == 0.0 && (0.0..=count as f64).contains(&group)) {
+                let last = count.saturating_sub(1);
+                return Err(format!("a row has the group {group}; groups are 0 to {last}, or {count} for an unknown group"));
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The distribution of a target given its linear predictor: what distinguishes one regression from another.
 
 use super::linear_predictor::{Block, LinearPredictor};
-use super::log_scale::LogScale;
+use super::log_scale::ScalePrior;
 use crate::models::{Output, Part};
 use crate::number::Real;
 use crate::random::Stream;
@@ -11,8 +11,8 @@ use ndarray::{ArrayView1, ArrayViewMut2};
 ///
 /// A family implements the functions of one row; those of a block of rows call them, and a family may replace them by vectorized ones.
 pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// What follows from ψ, computed once for many rows.
-    type At;
+    /// What the functions of a row need of ψ, computed once for many rows.
+    type Prepared;
 
     /// What is predicted.
     fn output(&self) -> Output;
@@ -31,71 +31,72 @@ pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// The prior of ψ if it is the logarithm of a scale. Otherwise the next three functions are the family's own.
-    fn scale(&self) -> Option<LogScale> {
+    fn scale_prior(&self) -> Option<ScalePrior> {
         None
     }
 
     /// Writes an initial ψ.
     fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
-        if let Some(scale) = self.scale() {
-            scale.draw_initial(stream, psi);
+        if let Some(prior) = self.scale_prior() {
+            prior.draw_initial(stream, psi);
         }
     }
 
     /// log p0(ψ), up to a constant.
     fn log_prior(&self, psi: &[f64]) -> f64 {
-        self.scale().map_or(0.0, |scale| psi.iter().map(|&log| scale.log_density(log)).sum())
+        self.scale_prior().map_or(0.0, |prior| psi.iter().map(|&log| prior.log_density(log)).sum())
     }
 
     /// Overwrites `score` with ∇log p0(ψ).
     fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
-        if let Some(scale) = self.scale() {
-            score.iter_mut().zip(psi).for_each(|(score, &log)| *score = scale.score(log));
+        if let Some(prior) = self.scale_prior() {
+            score.iter_mut().zip(psi).for_each(|(score, &log)| *score = prior.score(log));
         }
     }
 
     /// What the functions below need of ψ.
-    fn at(&self, psi: &[f64]) -> Self::At;
+    fn prepare(&self, psi: &[f64]) -> Self::Prepared;
 
     /// −log p(y | η, ψ).
-    fn loss(&self, at: &Self::At, eta: f64, y: f64) -> f64;
+    fn loss(&self, prepared: &Self::Prepared, eta: f64, y: f64) -> f64;
 
     /// ∂ log p(y | η, ψ)/∂η. Adds ∂ log p(y | η, ψ)/∂ψ to `psi`.
-    fn score(&self, at: &Self::At, eta: f64, y: f64, psi: &mut [f64]) -> f64;
+    fn score(&self, prepared: &Self::Prepared, eta: f64, y: f64, psi: &mut [f64]) -> f64;
 
     /// Adds `weight` times the information about (η, ψ) in a target to `information`, a row-major symmetric matrix: the expected products of
     /// two scores, or those of this target where no formula is known.
-    fn add_information(&self, at: &Self::At, eta: f64, y: f64, weight: f64, information: &mut [f64]);
+    fn add_information(&self, prepared: &Self::Prepared, eta: f64, y: f64, weight: f64, information: &mut [f64]);
 
-    /// Adds `weight` times the mean of the target, or the probability of each class, to `mean`; returns the density or probability of y.
-    fn predict(&self, at: &Self::At, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64;
+    /// Adds `weight` times the mean of the target, or the probability of each class, to `mean`. Returns the density or
+    /// probability of y, which is not multiplied by `weight`.
+    fn predict(&self, prepared: &Self::Prepared, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64;
 
     /// Draws a target.
-    fn draw(&self, at: &Self::At, eta: f64, stream: &mut Stream) -> f64;
+    fn draw(&self, prepared: &Self::Prepared, eta: f64, stream: &mut Stream) -> f64;
 
     /// Changes the predictors of a block before predictions are made from them.
     fn smooth<F: Real>(&self, _block: &mut Block<F>, _predictor: LinearPredictor) {}
 
     /// Replaces predictors by ∂ log p/∂η, and adds ∂ log p/∂ψ to `psi` (particles × length of ψ).
-    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[Self::At], psi: &mut [f64]) {
-        let own = psi.len() / at.len();
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, prepared: &[Self::Prepared], psi: &mut [f64]) {
+        let own = psi.len() / prepared.len();
         block.for_each(|particle, row, value| {
             let psi = &mut psi[particle * own..][..own];
-            *value = F::of(self.score(&at[particle], value.f64(), y[row].f64(), psi));
+            *value = F::of(self.score(&prepared[particle], value.f64(), y[row].f64(), psi));
         });
     }
 
     /// Adds −log p of each row to the particle's number in `out`.
-    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[Self::At], out: &mut [f64]) {
-        block.for_each(|particle, row, value| out[particle] += self.loss(&at[particle], value.f64(), y[row].f64()));
+    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, prepared: &[Self::Prepared], out: &mut [f64]) {
+        block.for_each(|particle, row, value| out[particle] += self.loss(&prepared[particle], value.f64(), y[row].f64()));
     }
 
-    /// Adds `weight` times the predictions of a block to `mean` (rows × outputs) and `density` (rows); rows begin at `first`.
+    /// Adds `weight` times the predictions of a block to `mean` (rows × outputs) and `density` (rows).
     fn add_predictions<F: Real>(
         &self,
         block: &mut Block<F>,
         y: ArrayView1<F>,
-        at: &[Self::At],
+        prepared: &[Self::Prepared],
         weight: f64,
         mean: &mut ArrayViewMut2<f64>,
         density: &mut [f64],
@@ -103,7 +104,7 @@ pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
         let mut outputs = vec![0.0; mean.ncols()];
         block.for_each(|particle, row, value| {
             outputs.fill(0.0);
-            density[row] += weight * self.predict(&at[particle], value.f64(), y[row].f64(), weight, &mut outputs);
+            density[row] += weight * self.predict(&prepared[particle], value.f64(), y[row].f64(), weight, &mut outputs);
             mean.row_mut(row).iter_mut().zip(&outputs).for_each(|(mean, output)| *mean += output);
         });
     }

@@ -1,4 +1,4 @@
-//! Linear predictors η = wᵀx of generalized linear models, and the scores and curvatures of their weights.
+//! Linear predictors η = wᵀx of generalized linear models, and the scores of their weights.
 
 use crate::models::batch::{Batch, MAX_BLOCK_ROWS, Rows};
 use crate::models::layout::{flat, flat_mut, matrix, matrix_mut};
@@ -293,7 +293,7 @@ impl LinearPredictor {
 pub struct Block<'a, F> {
     /// The number of rows in earlier blocks.
     pub first: usize,
-    /// Features of all rows, row-major.
+    /// All columns of all rows, row-major.
     pub x: &'a [F],
     /// The indices of this block's rows.
     pub rows: &'a [usize],
@@ -322,6 +322,18 @@ impl<F, const L: usize> LaneBlock<'_, F, L> {
 }
 
 impl<F: Real> Block<'_, F> {
+    /// Calls `visit` with each run of rows for which `property` is the same, and with what it is.
+    pub fn for_runs(&mut self, property: impl Fn(usize) -> bool, mut visit: impl FnMut(&mut Block<F>, bool)) {
+        let Block { first, x, rows, particles, lanes, values } = self;
+        let mut values = &mut **values;
+        for run in rows.chunk_by(|&one, &next| property(one) == property(next)) {
+            let (own, rest) = values.split_at_mut(run.len() * *lanes);
+            values = rest;
+            let is = run.first().is_some_and(|&row| property(row));
+            visit(&mut Block { first: *first, x, rows: run, particles: particles.clone(), lanes: *lanes, values: own }, is);
+        }
+    }
+
     /// Calls `visit` with the particle, the row and the value of each element, without unused lanes.
     pub fn for_each(&mut self, mut visit: impl FnMut(usize, usize, &mut F)) {
         for (&row, values) in self.rows.iter().zip(self.values.chunks_exact_mut(self.lanes)) {

@@ -1,4 +1,4 @@
-//! Scales that are sampled by their logarithms: the noise, the dispersion, the standard deviation of groups.
+//! Scales whose logarithms are parameters, and their prior: the noise, the dispersion, the standard deviation of groups.
 
 use super::logistic_function::{sigmoid, softplus};
 use crate::models::log_precision::clamped_exp;
@@ -7,12 +7,12 @@ use crate::random::Stream;
 /// The prior of a scale: Student's t distribution with 3 degrees of freedom on the positive numbers, whose tails admit a scale far above the
 /// typical one.
 #[derive(Clone, Copy, Debug)]
-pub struct LogScale {
+pub struct ScalePrior {
     /// The typical scale.
     pub typical: f64,
 }
 
-impl LogScale {
+impl ScalePrior {
     /// log(s²/(3 · typical²)).
     fn log_square(self, log: f64) -> f64 {
         2.0 * (log - self.typical.ln()) - 3_f64.ln()
@@ -36,6 +36,6 @@ impl LogScale {
 }
 
 /// The scale with this logarithm, which is clamped so that scores stay finite.
-pub fn scale(log: f64) -> f64 {
+pub fn scale_from_log(log: f64) -> f64 {
     clamped_exp(log)
 }

@@ -8,6 +8,7 @@ pub mod linear_predictor;
 pub mod log_scale;
 pub(in crate::models) mod logistic_function;
 pub mod model;
+mod new_groups;
 pub mod prior;
 pub mod settings;
 

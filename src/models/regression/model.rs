@@ -1,8 +1,9 @@
 //! A regression: a linear predictor with an offset and effects of groups, the distribution of targets given it, weights of rows, and priors.
 
-use super::effects::GroupEffects;
+use super::effects::{Deviations, GroupEffects};
 use super::family::Family;
 use super::linear_predictor::{BLAS_FROM, BLAS_ROWS, Block, LinearPredictor};
+use super::new_groups;
 use super::prior::WeightPrior;
 use crate::models::batch::Rows;
 use crate::models::layout::{flat, flat_mut};
@@ -23,9 +24,9 @@ pub struct Regression<D> {
     pub(super) predictor: LinearPredictor,
     pub(super) prior: WeightPrior,
     /// The column of x that holds the offset.
-    pub(super) offset: Option<usize>,
+    pub(super) offset_column: Option<usize>,
     /// The column of x that holds the weight of the row.
-    pub(super) weight: Option<usize>,
+    pub(super) weight_column: Option<usize>,
     pub(super) effects: Option<GroupEffects>,
     pub(super) family: D,
     /// The names of the features; empty if they have none.
@@ -64,7 +65,7 @@ impl<D: Family> Regression<D> {
 
     /// The precisions of the weights and the intercept, if the posterior given a normal likelihood is normal.
     pub fn normal_precisions(&self) -> Option<Vec<f64>> {
-        let is_plain = self.offset.is_none() && self.weight.is_none() && self.effects.is_none();
+        let is_plain = self.offset_column.is_none() && self.weight_column.is_none() && self.effects.is_none();
         self.prior.normal_precisions(self.predictor.features).filter(|_| is_plain)
     }
 
@@ -74,29 +75,23 @@ impl<D: Family> Regression<D> {
     }
 
     /// What the family needs of each particle.
-    fn at<F: Real>(&self, theta: ArrayView2<F>) -> Vec<D::At> {
-        flat(theta).chunks_exact(self.predictor.dim()).map(|theta| self.family.at(&self.psi(theta))).collect()
+    fn prepare<F: Real>(&self, theta: ArrayView2<F>) -> Vec<D::Prepared> {
+        flat(theta).chunks_exact(self.predictor.dim()).map(|theta| self.family.prepare(&self.psi(theta))).collect()
     }
 
-    /// The deviations of all groups for all particles; empty without groups.
-    fn deviations<F: Real>(&self, theta: ArrayView2<F>) -> Vec<F> {
-        let mut deviations = Vec::new();
-        if let Some(effects) = &self.effects {
-            let own = self.places.effects.clone();
-            flat(theta)
-                .chunks_exact(self.predictor.dim())
-                .for_each(|theta| effects.append_deviations(&theta[own.clone()], &mut deviations));
-        }
-        deviations
+    /// The deviations of all groups for all particles.
+    fn deviations<'a, F: Real>(&self, theta: ArrayView2<'a, F>) -> Option<Deviations<'a, F>> {
+        let effects = self.effects.as_ref()?;
+        Some(effects.deviations(flat(theta), self.predictor.dim(), self.places.effects.start))
     }
 
     /// Adds offsets and deviations to the predictors of a block.
-    fn complete<F: Real>(&self, block: &mut Block<F>, deviations: &[F]) {
+    fn complete<F: Real>(&self, block: &mut Block<F>, deviations: Option<&Deviations<F>>) {
         let (x, columns) = (block.x, self.predictor.columns);
-        if let Some(offset) = self.offset {
-            block.for_each(|_, row, value| *value += x[row * columns + offset]);
+        if let Some(column) = self.offset_column {
+            block.for_each(|_, row, value| *value += x[row * columns + column]);
         }
-        if let Some(effects) = &self.effects {
+        if let (Some(effects), Some(deviations)) = (&self.effects, deviations) {
             effects.add_to_predictors(block, columns, deviations);
         }
     }
@@ -111,7 +106,7 @@ impl<D: Family> Regression<D> {
     ) {
         let deviations = self.deviations(theta);
         self.predictor.predict(theta, batch, scratch, |block| {
-            self.complete(block, &deviations);
+            self.complete(block, deviations.as_ref());
             visit(block);
         });
     }
@@ -131,14 +126,15 @@ impl<D: Family> Regression<D> {
                 self.add_score_of(theta, Rows { batch, selected: None }, weight, score, scratch);
             });
         }
-        let (at, deviations) = (self.at(theta), self.deviations(theta));
+        let (prepared, deviations) = (self.prepare(theta), self.deviations(theta));
         let Places { psi, effects: own, .. } = &self.places;
         let mut by_psi = vec![0.0; theta.nrows() * psi.len()];
-        let mut by_deviations = vec![F::zero(); deviations.len()];
+        let count = self.effects.as_ref().map_or(0, GroupEffects::all_deviations);
+        let mut by_deviations = vec![F::zero(); theta.nrows() * count];
         let columns = self.predictor.columns;
         self.predictor.add_score(theta, rows, weight, score.view_mut(), scratch, |block| {
-            self.complete(block, &deviations);
-            self.scores(block, batch.y, &at, &mut by_psi);
+            self.complete(block, deviations.as_ref());
+            self.scores(block, batch.y, &prepared, &mut by_psi);
             if let Some(effects) = &self.effects {
                 effects.add_by_deviations(block, columns, &mut by_deviations);
             }
@@ -150,7 +146,6 @@ impl<D: Family> Regression<D> {
                 *score += weight * F::of(*by_psi);
             }
             if let Some(effects) = &self.effects {
-                let count = deviations.len() / at.len();
                 effects.add_score(&theta[own.clone()], &by_deviations[n * count..][..count], weight, &mut score[own.clone()]);
             }
         }
@@ -158,43 +153,102 @@ impl<D: Family> Regression<D> {
 
     /// The information about (η, ψ) in each row, summed over particles: rows × (1 + length of ψ)².
     fn information<F: Real>(&self, theta: ArrayView2<F>, batch: Batch<F>, scratch: &mut Scratch<F>) -> Vec<f64> {
-        let (at, size) = (self.at(theta), (1 + self.places.psi.len()).pow(2));
+        let (prepared, size) = (self.prepare(theta), (1 + self.places.psi.len()).pow(2));
         let mut information = vec![0.0; batch.x.nrows() * size];
         self.predictors(theta, batch, scratch, |block| {
             block.for_each(|particle, row, eta| {
                 let own = &mut information[row * size..][..size];
-                let weight = self.weight.map_or(1.0, |column| batch.x[[row, column]].f64());
-                self.family.add_information(&at[particle], eta.f64(), batch.y[row].f64(), weight, own);
+                let weight = self.weight_column.map_or(1.0, |column| batch.x[[row, column]].f64());
+                self.family.add_information(&prepared[particle], eta.f64(), batch.y[row].f64(), weight, own);
             });
         });
         information
     }
 
     /// Replaces predictors by ∂ log p/∂η, and adds ∂ log p/∂ψ to `by_psi`, both times the weights of rows.
-    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[D::At], by_psi: &mut [f64]) {
-        let Some(weight) = self.weight else { return self.family.scores(block, y, at, by_psi) };
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, prepared: &[D::Prepared], by_psi: &mut [f64]) {
+        let Some(column) = self.weight_column else { return self.family.scores(block, y, prepared, by_psi) };
         let (x, columns) = (block.x, self.predictor.columns);
         if by_psi.is_empty() {
-            self.family.scores(block, y, at, by_psi);
-            return block.for_each(|_, row, score| *score *= x[row * columns + weight]);
+            self.family.scores(block, y, prepared, by_psi);
+            return block.for_each(|_, row, score| *score *= x[row * columns + column]);
         }
-        let own = by_psi.len() / at.len();
+        let own = by_psi.len() / prepared.len();
         let mut of_row = vec![0.0; own];
         block.for_each(|particle, row, value| {
-            let weight = x[row * columns + weight].f64();
+            let weight = x[row * columns + column].f64();
             of_row.fill(0.0);
-            *value = F::of(weight * self.family.score(&at[particle], value.f64(), y[row].f64(), &mut of_row));
+            *value = F::of(weight * self.family.score(&prepared[particle], value.f64(), y[row].f64(), &mut of_row));
             by_psi[particle * own..].iter_mut().zip(&of_row).for_each(|(sum, score)| *sum += weight * score);
         });
     }
 
     /// Adds −log p of each row, times its weight, to the particle's number in `out`.
-    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[D::At], out: &mut [f64]) {
-        let Some(weight) = self.weight else { return self.family.add_losses(block, y, at, out) };
+    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, prepared: &[D::Prepared], out: &mut [f64]) {
+        let Some(column) = self.weight_column else { return self.family.add_losses(block, y, prepared, out) };
         let (x, columns) = (block.x, self.predictor.columns);
         block.for_each(|particle, row, value| {
-            let loss = self.family.loss(&at[particle], value.f64(), y[row].f64());
-            out[particle] += x[row * columns + weight].f64() * loss;
+            let loss = self.family.loss(&prepared[particle], value.f64(), y[row].f64());
+            out[particle] += x[row * columns + column].f64() * loss;
+        });
+    }
+}
+
+/// Rows of groups that the training rows do not have.
+impl<D: Family> Regression<D> {
+    /// Calls `visit` with consecutive rows of the block, either all of groups that the training rows have or all of new ones.
+    fn by_knowledge_of_group<F: Real>(&self, block: &mut Block<F>, mut visit: impl FnMut(&mut Block<F>, bool)) {
+        let Some(effects) = &self.effects else { return visit(block, true) };
+        let (x, columns) = (block.x, self.predictor.columns);
+        block.for_runs(|row| !effects.is_new(&x[row * columns..][..columns]), visit);
+    }
+
+    /// The standard deviation of the deviation of a row's group.
+    fn new_group_sd<F: Real>(&self, theta: ArrayView2<F>, particle: usize, x: &[F]) -> f64 {
+        let own = &flat(theta)[particle * self.predictor.dim()..][self.places.effects.clone()];
+        self.effects.as_ref().map_or(0.0, |effects| effects.new_group_sd(own, x))
+    }
+
+    fn add_losses_of_new_groups<F: Real>(
+        &self,
+        theta: ArrayView2<F>,
+        block: &mut Block<F>,
+        y: ArrayView1<F>,
+        prepared: &[D::Prepared],
+        out: &mut [f64],
+    ) {
+        let (x, columns) = (block.x, self.predictor.columns);
+        let mut psi = vec![0.0; self.places.psi.len()];
+        block.for_each(|particle, row, value| {
+            let x = &x[row * columns..][..columns];
+            let weight = self.weight_column.map_or(1.0, |column| x[column].f64());
+            let sd = self.new_group_sd(theta, particle, x);
+            let loss = new_groups::loss(&self.family, &prepared[particle], value.f64(), sd, y[row].f64(), &mut psi);
+            out[particle] += weight * loss;
+        });
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn add_predictions_of_new_groups<F: Real>(
+        &self,
+        theta: ArrayView2<F>,
+        block: &mut Block<F>,
+        y: ArrayView1<F>,
+        prepared: &[D::Prepared],
+        weight: f64,
+        mean: &mut ArrayViewMut2<f64>,
+        density: &mut [f64],
+    ) {
+        let (x, columns) = (block.x, self.predictor.columns);
+        let mut psi = vec![0.0; self.places.psi.len()];
+        let mut outputs = vec![0.0; mean.ncols()];
+        block.for_each(|particle, row, value| {
+            let (prepared, eta, target) = (&prepared[particle], value.f64(), y[row].f64());
+            let sd = self.new_group_sd(theta, particle, &x[row * columns..][..columns]);
+            density[row] += weight * (-new_groups::loss(&self.family, prepared, eta, sd, target, &mut psi)).exp();
+            outputs.fill(0.0);
+            new_groups::add_mean(&self.family, prepared, eta, sd, target, weight, &mut outputs);
+            mean.row_mut(row).iter_mut().zip(&outputs).for_each(|(mean, output)| *mean += output);
         });
     }
 }
@@ -224,29 +278,29 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         self.effects.as_ref().map_or(Ok(()), |effects| effects.check(flat(batch.x), self.predictor.columns))
     }
 
-    /// Draws from the priors, without their far tails.
+    /// Draws from distributions like the priors, but without far tails.
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
         let Places { weights, psi, .. } = &self.places;
         let theta = flat_mut(theta);
-        let (own, rest) = theta.split_at_mut(psi.start);
-        let (own, further) = own.split_at_mut(self.predictor.weights());
-        let (own, intercept) = own.split_at_mut(weights.end);
-        self.prior.draw_initial(stream, own, intercept, further);
-        let (own, groups) = rest.split_at_mut(psi.len());
+        let (before_psi, rest) = theta.split_at_mut(psi.start);
+        let (linear, log_precision) = before_psi.split_at_mut(self.predictor.weights());
+        let (weights, intercept) = linear.split_at_mut(weights.end);
+        self.prior.draw_initial(stream, weights, intercept, log_precision);
+        let (of_psi, of_groups) = rest.split_at_mut(psi.len());
         let mut drawn = vec![0.0; psi.len()];
         self.family.draw_initial(stream, &mut drawn);
-        own.iter_mut().zip(drawn).for_each(|(own, drawn)| *own = F::of(drawn));
+        of_psi.iter_mut().zip(drawn).for_each(|(value, drawn)| *value = F::of(drawn));
         if let Some(effects) = &self.effects {
-            effects.draw_initial(stream, groups);
+            effects.draw_initial(stream, of_groups);
         }
     }
 
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
         let Places { weights, intercept, log_precision, effects: groups, .. } = &self.places;
         for (theta, out) in flat(theta).chunks_exact(self.predictor.dim()).zip(out) {
-            let [weights, intercept, further] =
+            let [weights, intercept, log_precision] =
                 [weights, intercept, log_precision].map(|place: &Range<usize>| &theta[Range::clone(place)]);
-            *out = self.prior.log_density(weights, intercept, further) + self.family.log_prior(&self.psi(theta));
+            *out = self.prior.log_density(weights, intercept, log_precision) + self.family.log_prior(&self.psi(theta));
             if let Some(effects) = &self.effects {
                 *out += effects.log_prior(&theta[groups.clone()]);
             }
@@ -258,9 +312,9 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         let dim = self.predictor.dim();
         let mut of_psi = vec![0.0; psi.len()];
         for (theta, score) in flat(theta).chunks_exact(dim).zip(flat_mut(score).chunks_exact_mut(dim)) {
-            let [weights, intercept, further] =
+            let [weights, intercept, log_precision] =
                 [weights, intercept, log_precision].map(|place: &Range<usize>| &theta[Range::clone(place)]);
-            self.prior.score(weights, intercept, further, &mut score[..psi.start]);
+            self.prior.score(weights, intercept, log_precision, &mut score[..psi.start]);
             self.family.prior_score(&self.psi(theta), &mut of_psi);
             score[psi.clone()].iter_mut().zip(&of_psi).for_each(|(score, &value)| *score = F::of(value));
             if let Some(effects) = &self.effects {
@@ -271,8 +325,13 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
 
     fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
         out.fill(0.0);
-        let at = self.at(theta);
-        self.predictors(theta, batch, scratch, |block| self.add_losses(block, batch.y, &at, out));
+        let prepared = self.prepare(theta);
+        self.predictors(theta, batch, scratch, |block| {
+            self.by_knowledge_of_group(block, |block, is_known| match is_known {
+                true => self.add_losses(block, batch.y, &prepared, out),
+                false => self.add_losses_of_new_groups(theta, block, batch.y, &prepared, out),
+            });
+        });
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
@@ -356,7 +415,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         out: &mut [f64],
         scratch: &mut Scratch<F>,
     ) -> bool {
-        let (at, x) = (self.at(theta), flat(row.x));
+        let (prepared, x) = (self.prepare(theta), flat(row.x));
         self.predictors(theta, row, scratch, |block| {
             block.for_each(|particle, _, eta| {
                 let own = |effects: &GroupEffects| {
@@ -364,7 +423,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
                     effects.draw_deviation(&theta[self.places.effects.clone()], x, stream)
                 };
                 let deviation = self.effects.as_ref().map_or(0.0, own);
-                out[particle] = self.family.draw(&at[particle], eta.f64() + deviation, stream);
+                out[particle] = self.family.draw(&prepared[particle], eta.f64() + deviation, stream);
             });
         });
         true
@@ -380,10 +439,13 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
     ) {
         mean.fill(0.0);
         density.fill(0.0);
-        let (weight, at) = (1.0 / theta.nrows() as f64, self.at(theta));
+        let (weight, prepared) = (1.0 / theta.nrows() as f64, self.prepare(theta));
         self.predictors(theta, batch, scratch, |block| {
             self.family.smooth(block, self.predictor);
-            self.family.add_predictions(block, batch.y, &at, weight, &mut mean, density);
+            self.by_knowledge_of_group(block, |block, is_known| match is_known {
+                true => self.family.add_predictions(block, batch.y, &prepared, weight, &mut mean, density),
+                false => self.add_predictions_of_new_groups(theta, block, batch.y, &prepared, weight, &mut mean, density),
+            });
         });
     }
 }

@@ -30,7 +30,7 @@ pub enum Prior {
     },
 }
 
-/// The prior of the weights, the intercept and the precision that they share, if it is sampled.
+/// The prior of the weights, of their common precision if that is sampled, and of the intercept.
 #[derive(Clone, Debug)]
 pub struct WeightPrior {
     form: Form,
@@ -100,14 +100,15 @@ impl WeightPrior {
         Some(scales.iter().take(weights).chain(self.intercept_scale).map(|scale| scale.powi(-2)).collect())
     }
 
-    /// Draws weights, the intercept if there is one, and the log-precision if it is one of `further`. Instead of the heavy tails of
-    /// Student's t distribution, and of intercepts far out, normal numbers are drawn.
-    pub fn draw_initial<F: Real>(&self, stream: &mut Stream, weights: &mut [F], intercept: &mut [F], further: &mut [F]) {
-        let log_precision = match &self.form {
+    /// Draws the log-precision, if it is sampled, from its prior; weights from a normal distribution with the scale of their
+    /// prior, even if the prior is Student's t distribution; and the intercept, if there is one, from a normal distribution whose
+    /// standard deviation is that of its prior, but at most 1.
+    pub fn draw_initial<F: Real>(&self, stream: &mut Stream, weights: &mut [F], intercept: &mut [F], log_precision: &mut [F]) {
+        let drawn = match &self.form {
             Form::SampledPrecision { gamma, .. } => gamma.sample(stream).ln().clamp(-MAX_LOG_PRECISION, MAX_LOG_PRECISION),
             Form::Normal(_) | Form::StudentT(..) => 0.0,
         };
-        let common = (-0.5 * log_precision).exp();
+        let common = (-0.5 * drawn).exp();
         let mut normals = vec![0.0; weights.len() + intercept.len()];
         stream.normals(&mut normals);
         let (first, last) = normals.split_at(weights.len());
@@ -126,12 +127,12 @@ impl WeightPrior {
         for ((intercept, normal), scale) in intercept.iter_mut().zip(last).zip(self.intercept_scales()) {
             *intercept = F::of(scale.min(1.0) * normal);
         }
-        further.iter_mut().take(1).for_each(|further| *further = F::of(log_precision));
+        log_precision.iter_mut().take(1).for_each(|log_precision| *log_precision = F::of(drawn));
     }
 
-    /// The log-density, up to a constant.
-    pub fn log_density<F: Real>(&self, weights: &[F], intercept: &[F], further: &[F]) -> f64 {
-        let of_weights = match (&self.form, further) {
+    /// The log-density, up to a constant. `log_precision` is empty unless it is sampled.
+    pub fn log_density<F: Real>(&self, weights: &[F], intercept: &[F], log_precision: &[F]) -> f64 {
+        let of_weights = match (&self.form, log_precision) {
             (Form::Normal(scales), _) => {
                 weights.iter().zip(scales.iter()).map(|(weight, scale)| -0.5 * (weight.f64() / scale).powi(2)).sum::<f64>()
             }
@@ -151,9 +152,9 @@ impl WeightPrior {
     }
 
     /// Overwrites the gradient of the log-density. `score` has the weights, the intercept, and the log-precision if it is sampled.
-    pub fn score<F: Real>(&self, weights: &[F], intercept: &[F], further: &[F], score: &mut [F]) {
+    pub fn score<F: Real>(&self, weights: &[F], intercept: &[F], log_precision: &[F], score: &mut [F]) {
         let (by_weight, rest) = score.split_at_mut(weights.len());
-        let (by_intercept, by_further) = rest.split_at_mut(intercept.len());
+        let (by_intercept, by_log_precision) = rest.split_at_mut(intercept.len());
         for ((score, intercept), scale) in by_intercept.iter_mut().zip(intercept).zip(self.intercept_scales()) {
             *score = F::of(-intercept.f64() / (scale * scale));
         }
@@ -170,7 +171,7 @@ impl WeightPrior {
                 }
             }
             Form::SampledPrecision { shape, rate, .. } => {
-                for (score, v) in by_further.iter_mut().zip(further).take(1) {
+                for (score, v) in by_log_precision.iter_mut().zip(log_precision).take(1) {
                     let precision = clamped_exp(v.f64());
                     let square = scale_and_square(weights, by_weight, -F::of(precision)).f64();
                     *score = F::of(0.5 * weights.len() as f64 + shape - precision * (0.5 * square + rate));

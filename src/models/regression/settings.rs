@@ -3,7 +3,7 @@
 use super::effects::GroupEffects;
 use super::family::Family;
 use super::linear_predictor::LinearPredictor;
-use super::log_scale::LogScale;
+use super::log_scale::ScalePrior;
 use super::model::{Places, Regression};
 use super::prior::{Prior, WeightPrior};
 use crate::models::error::positive;
@@ -43,8 +43,15 @@ impl PriorUnits {
 macro_rules! regression_settings {
     ($(#[$doc:meta])* $name:ident = $model:literal, prior: $prior:expr, $($own:tt)*) => {
         $crate::models::regression::settings::define_settings! {
-            $(#[$doc])* $name = $model, prior: $prior, intercept: |settings| settings.intercept.then_some(settings.intercept_scale),
-            /// Whether the model has an intercept.
+            $(#[$doc])* $name = $model, prior: $prior, intercept: |settings| match settings.intercept {
+                true => Some(settings.intercept_scale),
+                false => {
+                    let default = settings.intercept_scale == Self::default().intercept_scale;
+                    $crate::models::regression::settings::unused(default, "intercept_scale", "needs intercept = true")?;
+                    None
+                }
+            },
+            /// Whether the model has an intercept of its own; without one it goes through the means of features and targets.
             intercept: bool = true,
             /// Standard deviation of the normal prior of the intercept.
             intercept_scale: f64 = 10.0,
@@ -65,7 +72,8 @@ macro_rules! define_settings {
             /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
             /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`, which shrinks all weights by a common precision with a Gamma prior.
             pub prior: $crate::models::regression::prior::Prior,
-            /// Units of the prior's scale: `"standardized"` features and targets, or `"original"` ones as they were imported.
+            /// Units of the scale in `prior`: `"standardized"` features and targets, or `"original"` ones as they were imported. All other scales
+            /// are in standardized units.
             pub prior_units: $crate::models::regression::settings::PriorUnits,
             /// Whether each group has an intercept of its own, if the data have a column of groups.
             pub group_effects: bool,
@@ -105,22 +113,32 @@ macro_rules! define_settings {
         }
 
         impl $name {
-            fn shared(&self) -> $crate::models::regression::settings::Shared<'_> {
+            fn shared(&self) -> Result<$crate::models::regression::settings::Shared<'_>, $crate::settings::KeyError> {
                 let $settings = self;
-                $crate::models::regression::settings::Shared {
+                let default = self.group_effects || self.group_scale == Self::default().group_scale;
+                $crate::models::regression::settings::unused(default, "group_scale", "needs group_effects = true")?;
+                Ok($crate::models::regression::settings::Shared {
                     intercept: $intercept,
                     prior: self.prior,
                     prior_units: self.prior_units,
                     group_effects: self.group_effects,
                     group_slopes: &self.group_slopes,
                     group_scale: self.group_scale,
-                }
+                })
             }
         }
     };
 }
 
 pub(in crate::models) use {define_settings, regression_settings};
+
+/// Checks that a key that has no effect has its default value.
+///
+/// # Errors
+/// What the key needs.
+pub(in crate::models) fn unused(default: bool, key: &str, needs: &str) -> Result<(), KeyError> {
+    if default { Ok(()) } else { Err(KeyError::invalid(key, needs)) }
+}
 
 /// The values of the keys that all regressions share.
 pub(in crate::models) struct Shared<'a> {
@@ -143,17 +161,17 @@ impl Shared<'_> {
         if features == 0 {
             return Err(ModelError::NoFeatures.into());
         }
-        let (offset, weight) = (data.offset_column(), data.weight_column());
+        let (offset_column, weight_column) = (data.offset_column(), data.weight_column());
         let effects = self.effects(data)?;
         let prior = WeightPrior::new(self.prior, self.intercept, self.prior_units.of_weights(self.prior, data)?)?;
         let own = family.parts().iter().map(Part::size).sum::<usize>();
-        let further = [usize::from(prior.has_log_precision()), own, effects.as_ref().map_or(0, GroupEffects::dim)];
-        let [log_precision, psi, of_groups] = further;
+        let lengths = [usize::from(prior.has_log_precision()), own, effects.as_ref().map_or(0, GroupEffects::dim)];
+        let [log_precision, psi, of_groups] = lengths;
         let places = Places::new([features, usize::from(self.intercept.is_some()), log_precision, psi, of_groups]);
-        let further = further.iter().sum();
+        let further = lengths.iter().sum();
         let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
         let names = data.names.iter().take(features).cloned().collect();
-        Ok(Regression { predictor, prior, offset, weight, effects, family, names, places })
+        Ok(Regression { predictor, prior, offset_column, weight_column, effects, family, names, places })
     }
 
     fn effects(&self, data: &DataSchema) -> Result<Option<GroupEffects>, KeyError> {
@@ -184,7 +202,7 @@ impl Shared<'_> {
             groups: data.groups.clone(),
             slopes: self.group_slopes.iter().map(slope).collect::<Result<_, _>>()?,
             column,
-            scale: LogScale { typical: positive("group_scale", self.group_scale)? },
+            scale_prior: ScalePrior { typical: positive("group_scale", self.group_scale)? },
         }))
     }
 }

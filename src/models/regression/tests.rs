@@ -279,13 +279,26 @@ fn offsets_and_groups_enter_the_predictor() {
         assert!((density[i] - by_hand).abs() < 1e-14, "{} {by_hand}", density[i]);
     }
     assert!(Model::<f64>::check(&model, Batch { x: x.view(), y: y.view() }).is_ok());
-    // A group that the training rows do not have is an average one.
-    let (unknown, y0) = (array![[1.0, 2.0, 0.25, 1.0, 4.0]], array![0.0]);
-    let (mean, _) = check::predict(&model, &theta, Batch { x: unknown.view(), y: y0.view() }, 1);
-    assert!((mean[[0, 0]] - common.exp()).abs() < 1e-13);
+    // The deviation of a group that the training rows do not have is N(0, s²); rows of known groups beside it are predicted as without it.
+    let x = array![[1.0, 2.0, 0.25, 1.0, 1.0], [1.0, 2.0, 0.25, 1.0, 4.0], [1.0, 2.0, 0.25, 1.0, 0.0]];
+    let variance = (-2.0_f64).exp() + (0.6_f64).exp() * 4.0;
+    let (mean, density) = check::predict(&model, &theta, Batch { x: x.view(), y: array![3.0, 2.0, 1.0].view() }, 1);
+    assert!((mean[[1, 0]] / (common + 0.5 * variance).exp() - 1.0).abs() < 1e-6, "{mean}");
+    assert!((mean[[0, 0]] - eta[0].exp()).abs() < 1e-13 && (mean[[2, 0]] - eta[1].exp()).abs() < 1e-13);
+    let at = |z: f64| common + variance.sqrt() * z;
+    let step = 1e-3;
+    let by_hand: f64 =
+        (-8000..=8000).map(|place| f64::from(place) * step).map(|z| (2.0 * at(z) - at(z).exp() - 0.5 * z * z).exp()).sum();
+    let by_hand = by_hand * step / (2.0 * std::f64::consts::PI).sqrt() / 2.0;
+    assert!((density[1] / by_hand - 1.0).abs() < 1e-4, "{} {by_hand}", density[1]);
+    let mut loss = [0.0];
+    let (new, y2) = (x.slice(s![1..2, ..]), array![2.0]);
+    model.loss(theta.view(), Batch { x: new, y: y2.view() }, &mut loss, &mut Scratch::new());
+    assert!((loss[0] + by_hand.ln()).abs() < 1e-4, "{} {by_hand}", loss[0]);
+    let x = array![[1.0, 2.0, 0.25, 3.0, 1.0], [1.0, 2.0, 0.25, 1.0, 0.0]];
     let far = array![[1.0, 2.0, 0.25, 1.0, 5.0]];
     let message = Model::<f64>::check(&model, Batch { x: far.view(), y: array![0.0].view() }).unwrap_err();
-    assert_eq!(message, "a row has the group 5; groups are 0 to 3");
+    assert_eq!(message, "a row has the group 5; groups are 0 to 3, or 4 for an unknown group");
     let message = Model::<f64>::check(&model, Batch { x: x.view(), y: array![1.5, 0.0].view() }).unwrap_err();
     assert_eq!(message, "a target is 1.5; counts are 0, 1, 2, ...");
 }
@@ -376,4 +389,16 @@ fn slopes_need_groups_and_known_features() {
     // Without effects, the column of groups is ignored.
     let pooled = LinearSettings { group_effects: false, ..LinearSettings::default() }.build(&with).unwrap();
     assert_eq!(Model::<f64>::dim(&pooled), 4);
+}
+
+#[test]
+fn settings_without_effect_are_refused() {
+    let refused = |settings: LinearSettings| settings.build(&schema(2, Output::Number, false)).unwrap_err().to_string();
+    let standard = LinearSettings::default;
+    let message = refused(LinearSettings { noise_variance: Some(0.5), noise_scale: 2.0, ..standard() });
+    assert!(message.contains("noise_scale") && message.contains("noise_variance"), "{message}");
+    let message = refused(LinearSettings { intercept: false, intercept_scale: 2.0, ..standard() });
+    assert!(message.contains("intercept_scale") && message.contains("intercept = true"), "{message}");
+    let message = refused(LinearSettings { group_effects: false, group_scale: 2.0, ..standard() });
+    assert!(message.contains("group_scale") && message.contains("group_effects = true"), "{message}");
 }

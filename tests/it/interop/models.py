@@ -21,12 +21,12 @@ runs = {run["run"]: az.from_netcdf(run["file"]) for run in comparison["runs"]}
 for name, run in runs.items():
     found = set(az.summary(run, kind="stats").index)
     missing = set(sys.argv[2:]) - found
-    assert not missing or name != comparison["cross_validation"][0]["run"], f"{name}: no {missing} in {sorted(found)}"
+    assert not missing or name != comparison["predictive_scores"][0]["run"], f"{name}: no {missing} in {sorted(found)}"
     axes = az.plot_ppc(run, num_pp_samples=20)
     axes.figure.savefig(f"{name}.png")
 
 table = az.compare(runs, ic="loo")
-for expected in comparison["cross_validation"]:
+for expected in comparison["predictive_scores"]:
     own = az.loo(runs[expected["run"]], pointwise=True)
     for found, wanted in [(own.elpd_loo, expected["elpd"]["value"]), (own.se, expected["elpd"]["standard_error"])]:
         assert np.isclose(found, wanted, rtol=1e-6), f"{expected['run']}: {found}, not {wanted}"

@@ -31,7 +31,7 @@ use agent::{AgentStateOf, CoupledAgent};
 use server::{CoupledServer, ServerState};
 
 impl<T: CoupledTransition> Method for CoupledChains<T> {
-    const NAME: &'static str = "elastic";
+    const NAME: &'static str = "coupled_chains";
     type Number = T::Number;
     type Task = Task;
     /// |θ|², if the task asks for it.

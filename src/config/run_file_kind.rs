@@ -1,7 +1,7 @@
 //! What differs between run files for tables and run files for corpora.
 
 use super::configured::ConfiguredModel;
-use super::entries::{MethodEntry, Registry, name_of, unknown_name};
+use super::registry::{MethodEntry, Registry, name_of, unknown_name};
 use super::sections::{
     CorpusData, CorpusEvaluation, CorpusRunSettings, ReplicatedTableData, RunSettings, TableData, TableEvaluation,
     TableRunSettings,
@@ -13,9 +13,9 @@ use documented::DocumentedFields;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A kind of data as run files describe it.
-pub trait Domain: DataKind {
-    /// The keys above all tables.
+/// A kind of run file, by the data of the run: the types of its sections, and its models and methods.
+pub trait RunFileKind: DataKind {
+    /// The top-level keys of the run file.
     type RunSettings: Settings + RunSettings + Default + DocumentedFields;
     /// `[data]`.
     type Data: Settings;
@@ -81,7 +81,7 @@ pub struct DataWords {
     pub test_entry: &'static str,
 }
 
-impl Domain for Table {
+impl RunFileKind for Table {
     type RunSettings = TableRunSettings;
     type Data = TableData;
     type Evaluate = TableEvaluation;
@@ -149,7 +149,7 @@ impl Domain for Table {
     }
 }
 
-impl Domain for Corpus {
+impl RunFileKind for Corpus {
     type RunSettings = CorpusRunSettings;
     type Data = CorpusData;
     type Evaluate = CorpusEvaluation;
@@ -216,7 +216,7 @@ impl Domain for Corpus {
 ///
 /// # Errors
 /// If a value has no TOML form.
-pub(super) fn data_table<D: Domain>(data: &D::Data, sharing: Sharing) -> Result<toml::Table, toml::ser::Error> {
+pub(super) fn data_table<D: RunFileKind>(data: &D::Data, sharing: Sharing) -> Result<toml::Table, toml::ser::Error> {
     let keys = D::data_keys(sharing);
     let mut values = table(data)?;
     values.retain(|key, _| keys.iter().any(|known| known.name == key));
@@ -224,7 +224,7 @@ pub(super) fn data_table<D: Domain>(data: &D::Data, sharing: Sharing) -> Result<
 }
 
 /// The error for a model that is not one for such data.
-fn wrong_model<D: Domain>(registry: &Registry, name: &str) -> KeyError {
+fn wrong_model<D: RunFileKind>(registry: &Registry, name: &str) -> KeyError {
     match registry.models().contains(&name) {
         true => {
             let sentence =
