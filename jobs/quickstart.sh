@@ -76,7 +76,7 @@ cat <<END
   the results     $results/result.h5: HDF5 and netCDF-4, for h5dump, ncdump -h, xarray, ArviZ
   the summary     mpibayes summary $results
   other settings  mpirun -n 2 mpibayes run jobs/quickstart.toml --set seed=2 --output runs/second
-  your own data   mpibayes import my.csv --test-fraction 0.2 -o datasets/my.h5   (README.md, "Your own CSV")
+  your own data   mpibayes import my.csv --test-fraction 0.2 -o datasets/my.h5   (docs/src/tutorial-regression.md)
   all commands    mpibayes --help
 
 END

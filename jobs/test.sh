@@ -52,6 +52,7 @@ check python interop
 check format cargo fmt --check
 check lints cargo clippy --release --locked --all-targets -- -D warnings
 check documentation cargo doc --release --locked --no-deps
+check book bash jobs/docs.sh book
 check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'

@@ -150,15 +150,25 @@ impl Draws<'_> {
     }
 }
 
+/// Whether a run has parameters in the units of the data.
+pub enum InDataUnits {
+    /// These.
+    Table(Coefficients),
+    /// It is a regression, but they are not known, because of this.
+    Unknown(String),
+    /// It is no regression, or has no draws.
+    Nothing,
+}
+
 impl Coefficients {
-    /// Those of a result file; none if the model is no regression, features are mixed or many, or there are fewer than two draws.
+    /// Those of a result file.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(file: &ResultFile, interval: Interval) -> Result<Option<Self>> {
-        let Some(Meaning { ratio, has_target_units }) = meaning(&file.info().model) else { return Ok(None) };
+    pub fn of(file: &ResultFile, interval: Interval) -> Result<InDataUnits> {
+        let Some(Meaning { ratio, has_target_units }) = meaning(&file.info().model) else { return Ok(InDataUnits::Nothing) };
         if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
-            return Ok(None);
+            return Ok(InDataUnits::Nothing);
         }
         let (_, _, parts) = file.shape(POSTERIOR)?;
         let common = file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
@@ -166,14 +176,24 @@ impl Coefficients {
         let is_draws = matches!(kind, SampleKind::Chains | SampleKind::Particles);
         // The last axis of the weights is that of the features; a multinomial regression has one of classes before.
         let shape = parts.iter().find(|part| part.name == "weights").map_or(&[][..], |part| &part.shape);
-        let (weights, features) = (shape.iter().product(), shape.last().copied().unwrap_or(0));
-        let Some(grid) = file.grid(PREPROCESSING)?.filter(|_| is_draws && common > 1 && (1..=MAX_WEIGHTS).contains(&weights))
-        else {
-            return Ok(None);
+        let (weights, features): (usize, usize) = (shape.iter().product(), shape.last().copied().unwrap_or(0));
+        let Some(grid) = file.grid(PREPROCESSING)?.filter(|_| is_draws && common > 1 && weights > 0) else {
+            return Ok(InDataUnits::Nothing);
         };
-        let Some((_, FeatureScaling::Dense { scale, offset, rotation: None })) = kept_scaling(&grid) else { return Ok(None) };
+        if weights > MAX_WEIGHTS {
+            let (weights, most) = (text::count(weights), text::count(MAX_WEIGHTS));
+            return Ok(InDataUnits::Unknown(format!("the model has {weights} weights, more than {most}")));
+        }
+        let (scale, offset) = match kept_scaling(&grid) {
+            Some((_, FeatureScaling::Dense { scale, offset, rotation: None })) => (scale, offset),
+            Some((_, FeatureScaling::Dense { .. })) => {
+                return Ok(InDataUnits::Unknown("principal components mix the columns".into()));
+            }
+            Some(_) => return Ok(InDataUnits::Unknown("the rows are sparse".into())),
+            None => return Ok(InDataUnits::Nothing),
+        };
         if scale.len() < features || offset.len() < features {
-            return Ok(None);
+            return Ok(InDataUnits::Nothing);
         }
         let number = |name: &str| grid.array(name).and_then(|array| array.iter().next().copied());
         let target = match has_target_units {
@@ -199,7 +219,7 @@ impl Coefficients {
             ("multinomial", [first, ..]) => Some(format!("the class of the term against {first}")),
             _ => None,
         };
-        Ok(Some(Self { interval, ratio, odds_of, rows: rows.rows }))
+        Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows }))
     }
 
     /// The table with its heading.

@@ -1,6 +1,6 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
-use super::coefficients::{Coefficients, Interval};
+use super::coefficients::{Coefficients, InDataUnits, Interval};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
@@ -56,6 +56,9 @@ pub struct Summary {
     pub judgment: Option<Judgment>,
     /// The parameters of a regression in the units of the data.
     pub coefficients: Option<Coefficients>,
+    /// Why there are none, although the model is a regression.
+    #[serde(skip)]
+    why_no_coefficients: Option<String>,
     /// What the draws of a finished run predict for the test rows, all together.
     pub test_rows: Option<TestRows>,
     /// The last row of the metrics, by name; missing values are NaN (`null` in JSON).
@@ -137,9 +140,15 @@ impl Summary {
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
+        let (coefficients, why_no_coefficients) = match Coefficients::of(file, interval)? {
+            InDataUnits::Table(coefficients) => (Some(coefficients), None),
+            InDataUnits::Unknown(why) => (None, Some(why)),
+            InDataUnits::Nothing => (None, None),
+        };
         Ok(Self {
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
-            coefficients: Coefficients::of(file, interval)?,
+            coefficients,
+            why_no_coefficients,
             test_rows: evidence.test_rows,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
@@ -269,6 +278,9 @@ impl Summary {
         }
         text += &self.description();
         text += &self.coefficients.as_ref().map(|coefficients| coefficients.text(all)).unwrap_or_default();
+        if let Some(why) = &self.why_no_coefficients {
+            text += &format!("\nno table in the units of the data: {why}\n");
+        }
         text += &self.metrics_of_all_draws();
         text += &self.final_metrics();
         text += &self.calibration();

@@ -4,6 +4,7 @@
 //! own has one: `tests/corruptions.rs` counts the memory that its process allocates, `tests/sparse_memory.rs` that of its child process, which
 //! the system counts from the memory of its parent on, and `tests/conformance` and `tests/travel` start themselves under `mpirun`.
 
+mod book;
 mod check;
 mod cli;
 mod convergence;

@@ -54,6 +54,9 @@ fn sparse_rows_give_the_draws_and_predictions_of_dense_rows() {
                 let run = format!("{file}-{scaling}-{method}-{batch}");
                 cli.succeed(&format!("run run.toml --output {run}"));
                 accuracies.push(cli.stdout(&format!("summary {run} --get log_likelihood")));
+                let has_no_table =
+                    cli.stdout(&format!("summary {run}")).contains("no table in the units of the data: the rows are sparse");
+                assert_eq!(has_no_table, file == "a.svm");
             }
             let of = |file: &str| cli.posterior(&format!("{file}-{scaling}-{method}-{batch}"));
             // Only the table has names of features.
