@@ -26,7 +26,7 @@ find_fashion() {
 heading "prerequisites"
 bash jobs/setup.sh
 if ! find_fashion >/dev/null && ! bash jobs/setup.sh --fashion-mnist; then
-    echo "quickstart: Fashion-MNIST is missing: put its four files into datasets/fashion-mnist (data/README.md names the source)" >&2
+    echo "quickstart: Fashion-MNIST is missing: put its four files into datasets/fashion-mnist (docs/src/data.md names the source)" >&2
     exit 1
 fi
 fashion=$(find_fashion)

@@ -1,7 +1,7 @@
 //! How to write your own model and run it with every method and subcommand of mpibayes.
 //!
 //! The example is a hierarchical regression with one intercept per group. The complete program and synthetic data are in
-//! `examples/hierarchical`. CONTRIBUTING.md describes how to write your own method.
+//! `examples/hierarchical`. `docs/src/tutorial-method.md` describes how to write your own method.
 //!
 //! # 1. The posterior density
 //!

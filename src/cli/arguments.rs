@@ -5,8 +5,8 @@ use super::{
 };
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 70 a run failed (one line reports the rank and the agent), \
-75 a run was saved and stopped before its end (the same command resumes it).";
+Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 3 draws have diverged (with `run --strict` also \
+if they are biased or not mixed), 70 a run failed (one line reports the rank and the agent), 75 a run was saved and stopped before its end (the same command resumes it).";
 
 /// Bayesian inference on data that is spread over a cluster.
 ///

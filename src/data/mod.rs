@@ -7,7 +7,7 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents, 6 for dense rows that end with an offset, a weight or a group; readers refuse other versions. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents, 6 for dense rows that end with an offset, a weight or a group; readers refuse later versions. Version 1 had no `targets`, and its targets are not scaled |
 //! | attribute `task` | text | `classification`, `regression` or `counts`; `topics` for documents |
 //! | attribute `source` | text | names of the imported files |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
