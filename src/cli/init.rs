@@ -65,10 +65,10 @@ impl Goal {
 #[derive(clap::Args, Debug)]
 #[command(after_help = METHODS_BY_PURPOSE)]
 pub struct InitArgs {
-    /// The method
-    #[arg(value_name = "METHOD", required_unless_present = "goal", conflicts_with = "goal")]
+    /// The method [default: the one for --goal]
+    #[arg(value_name = "METHOD", conflicts_with = "goal")]
     pub method: Option<String>,
-    /// Choose the method by what the run is for
+    /// Choose the method by what the run is for [default: intervals]
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<Goal>,
     /// The model

@@ -216,7 +216,8 @@ fn table_choice<'a>(
             let candidates = if is_ordered { [ordinal, others].concat() } else { others };
             let suits = |name: &&&str| schema.is_none() || build(name).is_ok();
             let none = "no model suits these data: classes without an order, if they are more than two, take no groups, offsets or weights: \
-                        import without these, or with --classes in their order";
+                        import without these, or with --classes in their order, or with --task counts if they \
+                        are counts";
             let name = *candidates.iter().find(suits).ok_or_else(|| ConfigError::Choice(none.into()))?;
             (name, 0)
         }

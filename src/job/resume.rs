@@ -73,6 +73,11 @@ fn check_same(
     if let Some(differs) = difference(kept, folder, run, registry)? {
         return Err(ResultsError::OtherRun { folder: path, differs }.into());
     }
+    if kept.finished
+        && let Some(differs) = missing_log_likelihoods(kept, folder, run, registry)?
+    {
+        return Err(ResultsError::OtherRun { folder: path, differs }.into());
+    }
     if kept.data_digest != digest {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         let (recorded, found) = (kept.data_digest.clone(), digest.to_owned());
@@ -81,14 +86,40 @@ fn check_same(
     Ok(())
 }
 
-/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
-fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
-    let kept = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
+/// The run in a folder.
+fn kept_run(kept: &ExistingRun, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
+    let error = |error| ResultsError::Content {
         path: config_file(folder),
         what: format!(
             "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
         ),
-    })?;
+    };
+    Run::from_toml(&kept.config, registry).map_err(|cause| error(cause).into())
+}
+
+/// How this run differs from a finished one that has not kept the log-likelihoods that are wanted: they are computed at the end of a run.
+fn missing_log_likelihoods(
+    kept: &ExistingRun,
+    folder: &Path,
+    run: &Run,
+    registry: &Registry,
+) -> Result<Option<String>, JobError> {
+    let wanted = |run: &Run| -> Result<toml::Table, JobError> {
+        let keys = run.to_table().map_err(ConfigError::unwritable)?;
+        let evaluate = keys.get("evaluate").and_then(toml::Value::as_table).cloned().unwrap_or_default();
+        let is_wanted = evaluate.get("pointwise").and_then(toml::Value::as_bool).unwrap_or(false);
+        Ok(evaluate.into_iter().filter(|(key, _)| key == "pointwise" || (key == "pointwise_rows" && is_wanted)).collect())
+    };
+    let here = wanted(run)?;
+    if here.get("pointwise").and_then(toml::Value::as_bool) != Some(true) {
+        return Ok(None);
+    }
+    Ok(first_difference("evaluate.", &wanted(&kept_run(kept, folder, registry)?)?, &here))
+}
+
+/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
+fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
+    let kept = kept_run(kept, folder, registry)?;
     let (kept, here) = (result_keys(&kept)?, result_keys(run)?);
     // The names of the method and the model say more than the keys in which they differ.
     let names = ["method", "model"].into_iter().find_map(|section| {

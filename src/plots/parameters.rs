@@ -65,8 +65,33 @@ fn with_shape(name: &str, shape: &[usize]) -> String {
     }
 }
 
+/// The elements with this name, such as `weights[age]`, or with this label, such as `age`.
+fn labelled(samples: &Samples, typed: &str) -> Vec<(String, usize)> {
+    let mut start = 0;
+    let mut found = Vec::new();
+    for part in &samples.parts {
+        let has_label = part.labels.iter().flatten().any(|label| typed.contains(label.as_str()));
+        if has_label {
+            let names = (0..part.size()).map(|place| (part.element_name(place), start + place));
+            let inside =
+                |name: &str| Some(name.strip_prefix(part.name.as_str())?.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+            let is_label = |inside: String| {
+                inside == typed || inside.ends_with(&format!(",{typed}")) || inside.starts_with(&format!("{typed},"))
+            };
+            let of_label = |name: &str| inside(name).is_some_and(is_label);
+            found.extend(names.filter(|(name, _)| name == typed || of_label(name)));
+        }
+        start += part.size();
+    }
+    found
+}
+
 /// The parameters that a name refers to: one element, or all elements of a variable.
 fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
+    let by_label = labelled(samples, typed.trim());
+    if !by_label.is_empty() {
+        return Ok(by_label);
+    }
     let error = |message: String| Err(PlotError::Parameter(message));
     let (name, indices) = match typed.split_once('[') {
         None => (typed.trim(), None),

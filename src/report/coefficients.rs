@@ -259,12 +259,14 @@ impl Coefficients {
         }
         let more = match self.rows.len() - shown.len() {
             0 => String::new(),
-            more => format!("  {} omitted: --all shows them, --json lists them\n", text::counted(more, "group")),
+            more => format!("  {} of groups omitted: --all shows them, --json lists them\n", text::counted(more, "effect")),
         };
+        let ratio = self.ratio.filter(|_| self.rows.iter().any(|row| row.ratio.is_some()));
+        let footnote = ratio.map_or_else(String::new, |ratio| format!("  {ratio}: median of e^coefficient\n"));
         let of =
             self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();
         let heading = format!("\nin the units of the data ({}{of})\n", self.interval.description());
-        heading + &text::table(&columns) + &more
+        heading + &text::table(&columns) + &footnote + &more
     }
 }
 

@@ -235,8 +235,13 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
             (JudgmentOutcome::Biased, text)
         }
         (Verdict::Shifted, Some((name, worst))) => {
+            let advice = if is_particles && is_normal {
+                "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
+            } else {
+                "run longer"
+            };
             let text = format!(
-                "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, run longer",
+                "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, {advice}",
                 worst.shift.abs(),
                 worst.shift_error
             );
@@ -258,11 +263,11 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
         ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
-            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell".into(),
+            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell, and hmc tells".into(),
         ),
         _ => {
             let text =
-                "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few or constant";
+                "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few or constant. hmc tells";
             (JudgmentOutcome::Unknown, text.into())
         }
     }

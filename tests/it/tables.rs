@@ -621,6 +621,14 @@ fn tables_of_other_programs_are_read_or_answered() {
         "{text}"
     );
 
+    assert!(cli.stdout("init --data b.h5").contains("# hmc, because intervals are wanted"));
+    cli.alone("import marks.csv --exposure a --drop who -o f.h5").end(1, &["an exposure is for counts: add --task counts"]);
+
+    // A finished run does not take up what is computed at its end, and says so.
+    cli.alone("run run.toml --set evaluate.pointwise=true --output a").end(1, &["evaluate.pointwise is false there, true here"]);
+    cli.succeed("plot a posterior --parameter weights[mid,a] --output one.svg");
+    cli.succeed("plot a posterior --parameter a --output two.svg");
+
     // Rows of numbers do not say which are texts or weights.
     cli.write(
         "run.toml",

@@ -11,7 +11,9 @@ const MAX_CODES: usize = 9;
 /// Larger whole numbers than this are rarely counts.
 const MANY_COUNTS: f64 = 1000.0;
 /// More classes that are whole numbers may be counts or other numbers.
-const MAX_CLASSES: usize = 20;
+const MAX_CLASSES: usize = 10;
+/// Programs write these numbers for missing values.
+const MARKS: [f64; 4] = [-9.0, -99.0, -999.0, -9999.0];
 
 /// What is known of the columns of the training rows.
 pub(crate) struct Suspects {
@@ -30,17 +32,38 @@ struct Values {
     largest: f64,
     /// The different values, as long as they are few.
     different: Vec<f64>,
+    /// How many values are negative, the first of them, and whether all are the same.
+    negative: u64,
+    first_negative: f64,
+    is_one_negative: bool,
 }
 
 impl Default for Values {
     fn default() -> Self {
         let (last, largest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        Self { rows: 0, last, is_whole: true, is_increasing: true, largest, different: Vec::new() }
+        Self {
+            rows: 0,
+            last,
+            is_whole: true,
+            is_increasing: true,
+            largest,
+            different: Vec::new(),
+            negative: 0,
+            first_negative: 0.0,
+            is_one_negative: true,
+        }
     }
 }
 
 impl Values {
     fn add(&mut self, value: f64) {
+        if value < 0.0 {
+            if self.negative == 0 {
+                self.first_negative = value;
+            }
+            self.is_one_negative &= value == self.first_negative;
+            self.negative += 1;
+        }
         if value.is_nan() || !self.is_whole {
             return;
         }
@@ -102,6 +125,13 @@ impl Suspects {
 
 /// What is suspicious about a column of numbers.
 fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
+    if values.negative > 0 && values.is_one_negative && MARKS.contains(&values.first_negative) {
+        let (mark, rows) = (values.first_negative, values.negative);
+        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        return Some(format!(
+            "{name} is {mark} in {rows} and has no other negative value: if it stands for a missing value, --na={mark}"
+        ));
+    }
     let codes = values.different.len();
     if !values.are_whole() {
         return None;
@@ -134,21 +164,24 @@ mod tests {
 
     #[test]
     fn ids_codes_and_counts_are_suspicious_and_other_numbers_are_not() {
-        let columns: [fn(u64) -> f64; 5] = [
+        let columns: [fn(u64) -> f64; 6] = [
             |row| if row == 50 { f64::NAN } else { (7 * row) as f64 },
             |row| (row % 4 + 1) as f64,
             |row| (row % 2) as f64,
             |row| (row * 37 % 101) as f64,
             |row| row as f64 / 8.0,
+            |row| if row % 40 == 7 { -999.0 } else { row as f64 / 8.0 },
         ];
         let found = warnings(Task::Regression, &columns, |row| (row % 5).to_string());
-        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("c0 grows") && found[0].contains("--drop c0"), "{found:?}");
         assert!(found[1].contains("1, 2, 3, 4") && found[1].contains("--categorical c1"), "{found:?}");
-        assert!(found[2].contains("--task counts"), "{found:?}");
-        let found = warnings(Task::Classification, &columns[2..], |row| (row * 3 % 50).to_string());
+        assert!(found[2].contains("c5 is -999 in 3 rows") && found[2].contains("--na=-999"), "{found:?}");
+        assert!(found[3].contains("--task counts"), "{found:?}");
+        let columns = &columns[2..5];
+        let found = warnings(Task::Classification, columns, |row| (row * 3 % 50).to_string());
         assert!(found.len() == 1 && found[0].contains("--task regression"), "{found:?}");
-        assert!(warnings(Task::Classification, &columns[2..], |row| (row % 3).to_string()).is_empty());
+        assert!(warnings(Task::Classification, columns, |row| (row % 3).to_string()).is_empty());
         assert!(warnings(Task::Classification, &columns[2..], |row| format!("a{row}")).is_empty());
         assert!(warnings(Task::Regression, &columns[2..], |row| (row as f64 / 3.0).to_string()).is_empty());
     }

@@ -114,6 +114,9 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if !import.columns.classes.is_empty() && import.task != Task::Classification {
         return Err(DataError::Request("an order of classes is for classifications: this is none".into()));
     }
+    if import.columns.exposure.is_some() && import.task == Task::Classification {
+        return Err(DataError::Request("an exposure is for counts: add --task counts".into()));
+    }
     let count = || import.train.iter().map(|path| Table::open(path, &layout)?.count()).sum();
     let mut splitter = RowSplitter::new(&import.test, path, count)?;
     let Survey { recipe, texts, options, levels } = import.survey(&layout, splitter.clone())?;

@@ -111,7 +111,8 @@ impl TableLayout {
                 Err(DataError::Request(what.into()))
             }
             Column::Name(ref name) => fields.iter().position(|field| field == name).ok_or_else(|| {
-                wrong(format!("no column is called {name:?} here; there are {}; or give its number", listed(fields)))
+                let named: Vec<String> = fields.iter().filter(|field| !field.is_empty()).cloned().collect();
+                wrong(format!("no column is called {name:?} here; there are {}; or give its number", listed(&named)))
             }),
         };
         let mut roles = vec![Role::Feature; width];
