@@ -490,7 +490,7 @@ fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyhow::Result<
         ("draws", args.draws.is_some()),
         ("split", args.split.is_some()),
     ];
-    for (option, _) in given.iter().filter(|(option, is_given)| *is_given && options.contains(option)) {
+    if let Some((option, _)) = given.iter().find(|(option, is_given)| *is_given && options.contains(option)) {
         bail!("{}: this is {is}, for which --{option} has no meaning: leave it out", args.data.display());
     }
     Ok(())
