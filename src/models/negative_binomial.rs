@@ -186,3 +186,29 @@ impl Family for NegativeBinomial {
         (-self.loss(phi, eta, y)).exp()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Large counts, whose information is approximate: against the sum over all counts that matter.
+    #[test]
+    fn information_about_the_dispersion_of_large_counts_is_close() {
+        let model = NegativeBinomial { scale_prior: ScalePrior { typical: 1.0 } };
+        for (phi, mean) in [(0.1_f64, 1000.0_f64), (1.0, 300.0), (2.0, 300.0), (30.0, 300.0), (100.0, 1000.0)] {
+            let (eta, odds) = (mean.ln(), Odds::new(mean.ln(), phi));
+            let most = mean + 40.0 * (mean + mean * mean / phi).sqrt();
+            let each = |y: f64| (-model.loss(&phi, eta, y)).exp() * NegativeBinomial::dispersion_score(phi, &odds, y).powi(2);
+            let exact: f64 = below(most).map(each).sum();
+            let found = model.dispersion_information(phi, eta);
+            assert!((found / exact - 1.0).abs() < 0.03, "φ = {phi}, μ = {mean}: {found} {exact}");
+            // The control: without the counts of 0 and the variance of counts.
+            let rough = phi * phi * rising_curvature(mean, phi) - phi * odds.share;
+            assert_eq!(
+                (rough / exact - 1.0).abs() > 0.1,
+                [0.1, 30.0, 100.0].contains(&phi),
+                "φ = {phi}, μ = {mean}: {rough} {exact}"
+            );
+        }
+    }
+}
