@@ -430,26 +430,27 @@ impl<'a, 'b> Rows<'a, 'b> {
 
 /// What labels of the run's data mean.
 struct KnownLabels {
-    classes: Vec<String>,
-    levels: Levels,
+    classes: Levels,
 }
 
 impl KnownLabels {
     fn new(classes: &[String]) -> Self {
-        Self { classes: classes.to_vec(), levels: Levels::known(classes) }
+        Self { classes: Levels::known(classes) }
     }
 
     /// The index of a class, or the number, of a label; NaN if it is missing.
     fn target(&self, label: &str) -> Result<f64, String> {
-        if is_missing(label.as_bytes()) && !self.classes.iter().any(|class| class == label) {
+        if let Some(class) = self.classes.find(label.as_bytes()) {
+            return Ok(f64::from(class));
+        }
+        if is_missing(label.as_bytes()) {
             return Ok(f64::NAN);
         }
-        if self.classes.is_empty() {
+        if self.classes.names().is_empty() {
             let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
             return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
         }
-        let unknown = || format!("unknown class {label:?}: the run has {}", listed(&self.classes));
-        self.levels.find(label.as_bytes()).map(f64::from).ok_or_else(unknown)
+        Err(format!("unknown class {label:?}: the run has {}", listed(self.classes.names())))
     }
 }
 
@@ -589,7 +590,7 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
         ..TableLayout::default()
     };
     let recipe = predictor.recipe.clone().unwrap_or_else(|| plain_recipe(predictor));
-    let order = columns(path, predictor, &recipe.columns, &mut layout)?;
+    let order = columns(path, predictor, &recipe, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
     let mut table = Table::open(path, &layout)?.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
@@ -621,14 +622,10 @@ fn plain_recipe(predictor: &Predictor) -> Recipe {
 
 /// For each column that the run was given, the index of its column among the features of the table, which a weight need not have. Columns
 /// are matched by name if both have names, otherwise by position. Completes the layout.
-fn columns(
-    path: &Path,
-    predictor: &Predictor,
-    wanted: &[UsedColumn],
-    layout: &mut TableLayout,
-) -> anyhow::Result<Vec<Option<usize>>> {
+fn columns(path: &Path, predictor: &Predictor, recipe: &Recipe, layout: &mut TableLayout) -> anyhow::Result<Vec<Option<usize>>> {
+    let wanted = &recipe.columns[..];
     layout.allow_missing = true;
-    layout.na = predictor.recipe.as_ref().map(|recipe| recipe.na.clone()).unwrap_or_default();
+    layout.na.clone_from(&recipe.na);
     // A first line of numbers and texts is a row if the texts are where the run had texts.
     let in_places = by_position(wanted, layout);
     let names = Table::names_in(path, layout).or_else(|cause| Table::names_in(path, &in_places).map_err(|_| cause))?;

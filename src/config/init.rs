@@ -25,11 +25,13 @@ pub struct Choice<'a> {
     pub model: &'a str,
     /// The data file; none for a model that brings its own data.
     pub data: Option<&'a Path>,
+    /// Why these were chosen, in sentences, if the user did not choose.
+    pub reasons: &'a [String],
 }
 
 impl Default for Choice<'_> {
     fn default() -> Self {
-        Self { method: "", model: "", data: Some(Path::new(SOME_DATA)) }
+        Self { method: "", model: "", data: Some(Path::new(SOME_DATA)), reasons: &[] }
     }
 }
 
@@ -38,7 +40,7 @@ impl Default for Choice<'_> {
 /// # Errors
 /// If there is no such method, or a default has no TOML form.
 pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<String, ConfigError> {
-    let Choice { method: method_name, model, data } = choice;
+    let Choice { method: method_name, model, data, reasons } = choice;
     let entry = D::methods(registry).iter().find(|entry| entry.name == method_name);
     let entry = entry.ok_or_else(|| ConfigError::Choice(format!("there is no method {method_name}")))?;
     let stored = |errors| ConfigError::Stored(errors);
@@ -53,8 +55,10 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
     top.insert("agents".into(), Value::from(if method.check_agents(2).is_ok() { 2 } else { 1 }));
     let mut text = format!(
         "# A run of {method_name} on the model {model}: every key with its meaning and a starting value.\n\
-         # Check it with `mpibayes check FILE`, start it with `mpibayes run FILE` or `mpirun -n 4 mpibayes run FILE`.\n\n"
+         # Check it with `mpibayes check FILE`, start it with `mpibayes run FILE` or `mpirun -n 4 mpibayes run FILE`.\n"
     );
+    text.extend(reasons.iter().map(|reason| format!("# {reason}\n")));
+    text.push('\n');
     section(&mut text, &keys::<D::RunSettings>(), top, Some(&suggested));
     if let Some(file) = data {
         text.push_str("\n[data]\n");

@@ -143,25 +143,23 @@ pub fn template_for(
         (None, Some(file)) => format!("{} holds", file.path().display()),
         (None, None) => "the run is on".into(),
     };
-    let mut because: String = reason_for_method.map(|reason| format!("# {method}, because {reason}.\n")).unwrap_or_default();
-    let text = match on_corpus {
+    let mut reasons: Vec<String> = reason_for_method.map(|reason| format!("{method}, because {reason}.")).into_iter().collect();
+    match on_corpus {
         false => {
             check_kind::<Table>(registry, method, &reason)?;
             let choice = Choice { method, ..table_choice(registry, method, model, &file, data)? };
             if let (None, Some(DataFile::Table(table))) = (model, &file) {
                 let targets = targets_description(table);
-                because += &format!("# {}, because {targets}.\n", choice.model);
+                reasons.push(format!("{}, because {targets}.", choice.model));
             }
-            template::<Table>(registry, choice)?
+            Ok(template::<Table>(registry, Choice { reasons: &reasons, ..choice })?)
         }
         true => {
             check_kind::<Corpus>(registry, method, &reason)?;
-            let choice = Choice { method, model: Corpus::models(registry)[0], data: data.or(Choice::default().data) };
-            template::<Corpus>(registry, choice)?
+            let (model, data) = (Corpus::models(registry)[0], data.or(Choice::default().data));
+            Ok(template::<Corpus>(registry, Choice { method, model, data, reasons: &reasons })?)
         }
-    };
-    // The reasons end the first comment.
-    Ok(text.replacen("\n\n", &format!("\n{because}\n"), 1))
+    }
 }
 
 /// What the targets are, as a reason for a model.

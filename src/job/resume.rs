@@ -73,11 +73,6 @@ fn check_same(
     if let Some(differs) = difference(kept, folder, run, registry)? {
         return Err(ResultsError::OtherRun { folder: path, differs }.into());
     }
-    if kept.finished
-        && let Some(differs) = missing_log_likelihoods(kept, folder, run, registry)?
-    {
-        return Err(ResultsError::OtherRun { folder: path, differs }.into());
-    }
     if kept.data_digest != digest {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         let (recorded, found) = (kept.data_digest.clone(), digest.to_owned());
@@ -86,50 +81,34 @@ fn check_same(
     Ok(())
 }
 
-/// The run in a folder.
-fn kept_run(kept: &ExistingRun, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
-    let error = |error| ResultsError::Content {
+/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
+fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
+    let kept_run = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
         path: config_file(folder),
         what: format!(
             "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
         ),
+    })?;
+    let (mut there, mut here) = (result_keys(&kept_run)?, result_keys(run)?);
+    // Log-likelihoods are computed at the end of a run: a finished one without them cannot get them.
+    let is_wanted = |keys: &toml::Table| {
+        keys.get("evaluate").and_then(|evaluate| evaluate.get("pointwise")) == Some(&toml::Value::Boolean(true))
     };
-    Run::from_toml(&kept.config, registry).map_err(|cause| error(cause).into())
-}
-
-/// How this run differs from a finished one that has not kept the log-likelihoods that are wanted: they are computed at the end of a run.
-fn missing_log_likelihoods(
-    kept: &ExistingRun,
-    folder: &Path,
-    run: &Run,
-    registry: &Registry,
-) -> Result<Option<String>, JobError> {
-    let wanted = |run: &Run| -> Result<toml::Table, JobError> {
-        let keys = run.to_table().map_err(ConfigError::unwritable)?;
-        let evaluate = keys.get("evaluate").and_then(toml::Value::as_table).cloned().unwrap_or_default();
-        let is_wanted = evaluate.get("pointwise").and_then(toml::Value::as_bool).unwrap_or(false);
-        Ok(evaluate.into_iter().filter(|(key, _)| key == "pointwise" || (key == "pointwise_rows" && is_wanted)).collect())
-    };
-    let here = wanted(run)?;
-    if here.get("pointwise").and_then(toml::Value::as_bool) != Some(true) {
-        return Ok(None);
+    if !(kept.finished && is_wanted(&here)) {
+        for evaluate in [&mut there, &mut here].into_iter().filter_map(|keys| keys.get_mut("evaluate")?.as_table_mut()) {
+            evaluate.remove("pointwise");
+            evaluate.remove("pointwise_rows");
+        }
     }
-    Ok(first_difference("evaluate.", &wanted(&kept_run(kept, folder, registry)?)?, &here))
-}
-
-/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
-fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
-    let kept = kept_run(kept, folder, registry)?;
-    let (kept, here) = (result_keys(&kept)?, result_keys(run)?);
     // The names of the method and the model say more than the keys in which they differ.
     let names = ["method", "model"].into_iter().find_map(|section| {
         let name = |keys: &toml::Table| {
             let name = keys.get(section).and_then(|table| table.get("name"));
             toml::Table::from_iter(name.map(|name| ("name".to_owned(), name.clone())))
         };
-        first_difference(&format!("{section}."), &name(&kept), &name(&here))
+        first_difference(&format!("{section}."), &name(&there), &name(&here))
     });
-    Ok(names.or_else(|| first_difference("", &kept, &here)))
+    Ok(names.or_else(|| first_difference("", &there, &here)))
 }
 
 /// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
@@ -141,8 +120,6 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     // What is computed when the run has finished.
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("predictions");
-        evaluate.remove("pointwise");
-        evaluate.remove("pointwise_rows");
         evaluate.remove("bias");
     }
     // A run without data is compared by the digest of its data too.

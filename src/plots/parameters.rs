@@ -88,11 +88,11 @@ fn labelled(samples: &Samples, typed: &str) -> Vec<(String, usize)> {
 
 /// The parameters that a name refers to: one element, or all elements of a variable.
 fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
-    let by_label = labelled(samples, typed.trim());
-    if !by_label.is_empty() {
-        return Ok(by_label);
-    }
-    let error = |message: String| Err(PlotError::Parameter(message));
+    // What is no name with indices may be one with labels.
+    let error = |message: String| match labelled(samples, typed.trim()) {
+        found if found.is_empty() => Err(PlotError::Parameter(message)),
+        found => Ok(found),
+    };
     let (name, indices) = match typed.split_once('[') {
         None => (typed.trim(), None),
         Some((name, rest)) => match rest.trim().strip_suffix(']') {
@@ -158,6 +158,32 @@ mod tests {
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|&name| name.into()).collect()
+    }
+
+    /// A variable's own name comes before a label that is the same, and indices before labels.
+    #[test]
+    fn parameters_are_found_by_label() {
+        let labels = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect::<Vec<_>>();
+        let parts = vec![
+            Part::new("weights", &[2]).labelled(0, &labels(&["age", "region[south]"])),
+            Part::new("intercept", &[]),
+            Part::new("effects", &[2, 2]).labelled(0, &labels(&["s1", "s2"])).labelled(1, &labels(&["intercept", "age"])),
+        ];
+        let values = Values::F64(Array3::zeros((1, 3, 7)));
+        let samples = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values };
+        for (typed, expected) in [
+            ("intercept", &[2][..]),
+            ("weights[age]", &[0]),
+            ("weights[1]", &[1]),
+            ("region[south]", &[1]),
+            ("age", &[0, 4, 6]),
+            ("s2", &[5, 6]),
+            ("effects[s2,age]", &[6]),
+        ] {
+            let found = Selection::new(&samples, &names(&[typed]), 12).unwrap();
+            assert_eq!(found.shown.iter().map(|(_, index)| *index).collect::<Vec<_>>(), expected, "{typed}");
+        }
+        assert!(Selection::new(&samples, &names(&["height"]), 12).is_err());
     }
 
     #[test]

@@ -240,7 +240,8 @@ impl Coefficients {
             (low.clone(), cells(&|row| row.interval[0])),
             (high.clone(), cells(&|row| row.interval[1])),
         ];
-        if let Some(ratio) = self.ratio.filter(|_| self.rows.iter().any(|row| row.ratio.is_some())) {
+        let ratio = self.ratio.filter(|_| self.rows.iter().any(|row| row.ratio.is_some()));
+        if let Some(ratio) = ratio {
             let cells = |place: usize| {
                 shown.iter().map(|row| row.ratio.map(|ratio| text::value(ratio[place])).unwrap_or_default()).collect()
             };
@@ -261,7 +262,6 @@ impl Coefficients {
             0 => String::new(),
             more => format!("  {} of groups omitted: --all shows them, --json lists them\n", text::counted(more, "effect")),
         };
-        let ratio = self.ratio.filter(|_| self.rows.iter().any(|row| row.ratio.is_some()));
         let footnote = ratio.map_or_else(String::new, |ratio| format!("  {ratio}: median of e^coefficient\n"));
         let of =
             self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();

@@ -32,37 +32,41 @@ struct Values {
     largest: f64,
     /// The different values, as long as they are few.
     different: Vec<f64>,
-    /// How many values are negative, the first of them, and whether all are the same.
-    negative: u64,
-    first_negative: f64,
-    is_one_negative: bool,
+    negative: Negative,
+}
+
+/// The negative values of a column.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Negative {
+    #[default]
+    None,
+    /// All of them are this one, in so many rows.
+    One(f64, u64),
+    Several,
+}
+
+impl Negative {
+    /// With another negative value.
+    fn with(self, value: f64) -> Self {
+        match self {
+            Self::None => Self::One(value, 1),
+            Self::One(known, rows) if known == value => Self::One(known, rows + 1),
+            Self::One(..) | Self::Several => Self::Several,
+        }
+    }
 }
 
 impl Default for Values {
     fn default() -> Self {
         let (last, largest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        Self {
-            rows: 0,
-            last,
-            is_whole: true,
-            is_increasing: true,
-            largest,
-            different: Vec::new(),
-            negative: 0,
-            first_negative: 0.0,
-            is_one_negative: true,
-        }
+        Self { rows: 0, last, is_whole: true, is_increasing: true, largest, different: Vec::new(), negative: Negative::None }
     }
 }
 
 impl Values {
     fn add(&mut self, value: f64) {
         if value < 0.0 {
-            if self.negative == 0 {
-                self.first_negative = value;
-            }
-            self.is_one_negative &= value == self.first_negative;
-            self.negative += 1;
+            self.negative = self.negative.with(value);
         }
         if value.is_nan() || !self.is_whole {
             return;
@@ -125,8 +129,9 @@ impl Suspects {
 
 /// What is suspicious about a column of numbers.
 fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
-    if values.negative > 0 && values.is_one_negative && MARKS.contains(&values.first_negative) {
-        let (mark, rows) = (values.first_negative, values.negative);
+    if let Negative::One(mark, rows) = values.negative
+        && MARKS.contains(&mark)
+    {
         let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
         return Some(format!(
             "{name} is {mark} in {rows} and has no other negative value: if it stands for a missing value, --na={mark}"

@@ -325,11 +325,13 @@ impl<F: Real> Block<'_, F> {
     /// Calls `visit` with each run of rows for which `property` is the same, and with what it is.
     pub fn for_runs(&mut self, property: impl Fn(usize) -> bool, mut visit: impl FnMut(&mut Block<F>, bool)) {
         let Block { first, x, rows, particles, lanes, values } = self;
-        let mut values = &mut **values;
-        for run in rows.chunk_by(|&one, &next| property(one) == property(next)) {
-            let (own, rest) = values.split_at_mut(run.len() * *lanes);
-            values = rest;
-            let is = run.first().is_some_and(|&row| property(row));
+        let (mut rows, mut values) = (*rows, &mut **values);
+        while let Some(&row) = rows.first() {
+            let is = property(row);
+            let length = 1 + rows[1..].iter().take_while(|&&row| property(row) == is).count();
+            let (run, later) = rows.split_at(length);
+            let (own, rest) = values.split_at_mut(length * *lanes);
+            (rows, values) = (later, rest);
             visit(&mut Block { first: *first, x, rows: run, particles: particles.clone(), lanes: *lanes, values: own }, is);
         }
     }
