@@ -132,7 +132,7 @@ impl RunFileKind for Table {
             Sharing::Split => read(table),
             Sharing::Replicated => {
                 let ReplicatedTableData { file } = read(table)?;
-                Ok(TableData { file, partition: Default::default() })
+                Ok(TableData { file, partition: Default::default(), seed: None })
             }
         }
     }

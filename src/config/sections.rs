@@ -131,6 +131,9 @@ pub struct TableData {
     /// { label_share = 0.8 } or { dirichlet = 0.5 }.
     #[serde(default)]
     pub partition: Partition,
+    /// The seed of the choice of rows for each agent, so that runs with other seeds have the same shards. Not set: the seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
 }
 
 /// `[data]` of a run whose agents all see the whole table.

@@ -156,22 +156,56 @@ fn short_names(varied: &[Varied]) -> Vec<String> {
     varied.iter().map(|key| if alone(key) { last(key) } else { key.at.join(".") }).collect()
 }
 
-/// Each value in letters that suit the name of a folder, and that say the same of no other.
+/// A label of each value, in characters that suit the name of a folder. A digest follows where two labels would be equal.
 fn labels(values: &[toml::Value]) -> Vec<String> {
-    let name = |value: &toml::Value| value.get("name").and_then(toml::Value::as_str).map(str::to_owned);
-    let label = |value: &toml::Value| {
-        let text = match value {
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Table(_) => name(value).unwrap_or_else(|| "table".into()),
-            value => value.to_string(),
-        };
-        let plain: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '-' }).collect();
-        // A dot in front would hide the folder's name, or lead out of it.
-        let plain = plain.trim_start_matches('.').to_owned();
-        let shared = value.is_table() && values.iter().filter(|other| name(other) == name(value)).count() > 1;
-        if plain == text && !plain.is_empty() && !shared { plain } else { format!("{plain}-{}", digest(&value.to_string())) }
+    let plain: Vec<String> = values.iter().map(|value| plain(&label(value, values))).collect();
+    let is_clear = |label: &String| !label.is_empty() && plain.iter().filter(|other| *other == label).count() == 1;
+    let with_digest = |(value, label): (&toml::Value, &String)| match is_clear(label) {
+        true => label.clone(),
+        false => format!("{label}-{}", digest(&value.to_string())),
     };
-    values.iter().map(label).collect()
+    values.iter().zip(&plain).map(with_digest).collect()
+}
+
+/// The label of a value among all values of a key: of a table, its name and the keys in which tables of this name differ.
+fn label(value: &toml::Value, values: &[toml::Value]) -> String {
+    match value {
+        // The name of a file, without its folder.
+        toml::Value::String(text) => {
+            let name = text.rsplit('/').next().unwrap_or(text);
+            name.strip_suffix(".h5").unwrap_or(name).to_owned()
+        }
+        toml::Value::Array(items) => items.iter().map(|item| label(item, items)).collect::<Vec<_>>().join("+"),
+        toml::Value::Table(table) => {
+            let (name, settings) = named(table);
+            let rivals: Vec<toml::Table> = values
+                .iter()
+                .filter_map(|other| Some(named(other.as_table()?)).filter(|other| other.0 == name).map(|other| other.1))
+                .collect();
+            let varies = |key: &String| rivals.iter().any(|other| other.get(key) != settings.get(key));
+            let differing = settings.iter().filter(|(key, _)| name.is_empty() || varies(key));
+            let parts = differing.map(|(key, value)| format!("{key}={}", label(value, &[])));
+            Some(name.to_owned()).into_iter().filter(|name| !name.is_empty()).chain(parts).collect::<Vec<_>>().join("+")
+        }
+        value => value.to_string(),
+    }
+}
+
+/// The name of a table and its other settings: `{ name = "svgd", steps = 1 }` is named svgd, and so is `{ svgd = { steps = 1 } }`.
+fn named(table: &toml::Table) -> (&str, toml::Table) {
+    let mut entries = table.iter();
+    match (table.get("name").and_then(toml::Value::as_str), entries.next(), entries.next()) {
+        (Some(name), ..) => (name, table.iter().filter(|(key, _)| *key != "name").map(|(k, v)| (k.clone(), v.clone())).collect()),
+        (None, Some((name, toml::Value::Table(settings))), None) => (name, settings.clone()),
+        _ => ("", table.clone()),
+    }
+}
+
+/// The text without characters that are unusual in the names of folders.
+fn plain(text: &str) -> String {
+    let kept: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-+=".contains(c) { c } else { '-' }).collect();
+    // A point in front would hide the folder, or lead out of it.
+    kept.trim_start_matches('.').to_owned()
 }
 
 /// Whether two values are the same, where a number may be written with or without a fraction.
@@ -234,13 +268,29 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_folders_and_tell_values_apart() {
-        let found = names("[sweep]\ndata.file = [\"a/b.h5\", \"a-b.h5\", \"../x\"]\n");
-        assert!(found[0].starts_with("file=a-b.h5-") && found[1] == "file=a-b.h5" && !found[2].contains("=."), "{found:?}");
-        let found = names("[sweep]\nmethod = [{ name = \"svgd\" }, { name = \"svgd\", steps = 1 }]\n");
-        assert!(found[0] != found[1] && found.iter().all(|name| name.starts_with("method=svgd-")), "{found:?}");
-        let found = names("[sweep]\nmodel.x = [1]\nmethod.x = [2.5]\nmodel.hidden = [[50], [10, 5]]\n");
-        assert!(found[0].starts_with("model.x=1,method.x=2.5,hidden=-50-"), "{found:?}");
+    fn names_of_folders_are_readable_and_distinct() {
+        for (list, expected) in [
+            (r#"data.file = ["a/german.h5", "a/heart.h5"]"#, ["file=german", "file=heart"]),
+            (r#"data.partition = ["by_label", { dirichlet = 0.5 }]"#, ["partition=by_label", "partition=dirichlet=0.5"]),
+            (
+                r#"method.cavity = [{ sites = { damping = 0.5 } }, { sites = { damping = 1 } }]"#,
+                ["cavity=sites+damping=0.5", "cavity=sites+damping=1"],
+            ),
+            (r#"method.cavity = ["density", { sites = { damping = 1 } }]"#, ["cavity=density", "cavity=sites"]),
+            (
+                r#"method = [{ name = "svgd", x = 3 }, { name = "svgd", x = 3, steps = 1 }]"#,
+                ["method=svgd", "method=svgd+steps=1"],
+            ),
+            ("model.hidden = [[50], [10, 5]]", ["hidden=50", "hidden=10+5"]),
+            ("method.step = [1e-3, -2]", ["step=0.001", "step=-2"]),
+        ] {
+            assert_eq!(names(&format!("[sweep]\n{list}\n")), expected);
+        }
+        assert!(names("[sweep]\nmodel.x = [1]\nmethod.x = [2.5]\n")[0].starts_with("model.x=1,method.x=2.5"));
+        // Equal labels get a digest, and no name leads out of the folder.
+        let found = names("[sweep]\ndata.file = [\"a/b.h5\", \"c/b.h5\", \"../..\", \"\"]\n");
+        assert!(found[0].starts_with("file=b-") && found[1].starts_with("file=b-") && found[0] != found[1], "{found:?}");
+        assert!(found[2].starts_with("file=-") && found[3].starts_with("file=-") && found[2] != found[3], "{found:?}");
         let long = names(&format!("[sweep]\nmodel.x = [\"{}\", \"{}\"]\n", "a".repeat(300), "a".repeat(301)));
         assert!(long.iter().all(|name| name.len() <= MAX_NAME_LENGTH) && long[0] != long[1]);
     }

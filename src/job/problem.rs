@@ -89,8 +89,8 @@ fn shards(run: &RunOf<Table>) -> usize {
 
 /// Assigns training rows to shards.
 pub(super) fn assign(run: &RunOf<Table>, dataset: &Dataset) -> Result<ShardAssignment, DataError> {
-    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
-    partition.assign(dataset, shards(run), Seed(run.settings.seed))
+    let (partition, seed) = run.data.as_ref().map(|data| (data.partition.clone(), data.seed)).unwrap_or_default();
+    partition.assign(dataset, shards(run), Seed(seed.unwrap_or(run.settings.seed)))
 }
 
 /// The same problem with every row at one agent only, so that sums over agents count it once.

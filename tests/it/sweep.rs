@@ -184,3 +184,20 @@ fn a_stopped_or_killed_sweep_resumes() {
     }
     assert_eq!(cli.posterior("alone/method=dsvgd,seed=1"), cli.posterior("ranks/method=dsvgd,seed=1"));
 }
+
+/// `data.seed` keeps the shards while the seed of the run varies.
+#[test]
+fn runs_of_different_seeds_can_have_the_same_shards() {
+    let cli = folder(SWEEP);
+    let rows = |set: &str| {
+        let dirichlet =
+            "--set data.partition={dirichlet=0.3} --set method={name=\"dsvgd\"} --set sweep.method=[{name=\"dsvgd\"}]";
+        let text = cli.stdout(&format!("check sweep.toml {dirichlet} {set}"));
+        text.lines().find(|line| line.trim_start().starts_with("agents")).unwrap().to_owned()
+    };
+    let first = "--set sweep.seed=[1]";
+    let others: Vec<String> = (2..8).map(|seed| format!("--set sweep.seed=[{seed}]")).collect();
+    assert!(others.iter().any(|other| rows(other) != rows(first)));
+    let shared = "--set data.seed=7";
+    assert!(others.iter().all(|other| rows(&format!("{other} {shared}")) == rows(&format!("{first} {shared}"))));
+}
