@@ -2,12 +2,13 @@
 
 use super::drawing;
 use super::output::print;
-use super::picture::{Axis, PictureArgs};
+use super::picture::{Axis, BandArgs, PictureArgs};
+use super::several_runs::SeveralRuns;
 use crate::report::RunResults;
 use crate::report::agreement::{self, Agreement, Reference};
 use crate::report::comparison::Comparison;
-use crate::results::{XAxis, result_file};
-use anyhow::{Context, bail, ensure};
+use crate::results::XAxis;
+use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,13 +17,14 @@ Examples:
   mpibayes compare runs/dsvgd runs/svgd
   mpibayes compare runs/dsvgd runs/svgd --reference runs/hmc
   mpibayes compare runs/* --metric log_likelihood --against seconds --output comparison.svg
+  mpibayes compare runs/sweep --output sweep.svg --band range
   mpibayes compare runs/* --csv > runs.csv";
 
 /// Arguments of `mpibayes compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// The folders of runs, or their result files
+    /// The folders of runs or sweeps, or result files
     #[arg(value_name = "RUN", required = true, num_args = 1..)]
     pub runs: Vec<PathBuf>,
     /// Compare the posteriors of the runs with that of this one, such as a run of hmc
@@ -40,6 +42,12 @@ pub struct CompareArgs {
     /// Size and formats.
     #[command(flatten)]
     pub picture: PictureArgs,
+    /// The band around a mean.
+    #[command(flatten)]
+    pub band: BandArgs,
+    /// List each run, instead of mean and standard deviation over the runs that differ only in the seed
+    #[arg(long, conflicts_with_all = ["json", "csv", "reference"])]
+    pub each_run: bool,
     /// Print the table as JSON
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
@@ -54,29 +62,11 @@ pub struct CompareArgs {
 /// When there is no such run, no run has the metric, or a file cannot be written.
 pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     args.picture.check(args.output.as_deref())?;
+    let SeveralRuns { paths, results: runs } = SeveralRuns::open(&args.runs)?;
     ensure!(
-        args.runs.len() > 1 || args.reference.is_some(),
+        args.runs.len() > 1 || runs.len() > 1 || args.reference.is_some(),
         "one run is nothing to compare: give another one, or --reference RUN to compare posteriors"
     );
-    let (mut paths, mut runs) = (Vec::new(), Vec::new());
-    for run in &args.runs {
-        match RunResults::open(run) {
-            Ok(results) => {
-                paths.push(run.clone());
-                runs.push(results);
-            }
-            // `runs/*` also matches folders of sweeps and figures, and runs that have just begun.
-            Err(error) if args.runs.len() > 1 && run.is_dir() && !result_file(run).exists() => {
-                eprintln!("mpibayes: left out: {error}")
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    ensure!(!paths.is_empty(), "none of these is a run: give the folders of runs, such as runs/first");
-    let files: Vec<_> = runs.iter().map(|run| std::fs::canonicalize(&run.path).ok()).collect();
-    if let Some(place) = (1..files.len()).find(|&place| files[place].is_some() && files[..place].contains(&files[place])) {
-        bail!("{}: this run is given twice", paths[place].display());
-    }
     let comparison = Comparison::of(&paths, &runs)?;
     for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
         eprintln!("mpibayes: {}: this run is not finished: its results so far are compared", entry.run);
@@ -104,15 +94,16 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let table = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",
         (_, true) => comparison.csv()?,
-        _ if args.output.is_none() => format!("{comparison}\n  --output FILE.svg draws a figure\n"),
-        _ => comparison.to_string(),
+        _ if args.output.is_none() => comparison.table(args.each_run) + "\n  --output FILE.svg draws a figure\n",
+        _ => comparison.table(args.each_run),
     };
     match &args.output {
         // Drawn before the table is printed, so that a failure prints nothing but its error.
         Some(output) => {
             let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
             let metric = args.metric.as_deref();
-            let notes = drawing::draw_comparison(metric, axis, &comparison, &runs, &args.picture, output)?;
+            let place = drawing::Place { picture: &args.picture, output };
+            let notes = drawing::draw_comparison(&comparison, &runs, metric, axis, args.band.band, place)?;
             print(&table).context("cannot print the comparison")?;
             // On standard error: standard output may be a table for another program.
             notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));

@@ -1,14 +1,15 @@
 //! Drawing and writing the figures of `mpibayes plot` and `mpibayes compare`.
 
 use super::output::print;
-use super::picture::{Format, PictureArgs, PlotArgs};
+use super::picture::{Band, Format, PictureArgs, PlotArgs};
+use super::several_runs::SeveralRuns;
 use crate::partial::PartialFile;
-use crate::plots::{Figure, HistoryOptions};
-use crate::report::RunResults;
+use crate::plots::{self, Figure, HistoryOptions};
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
+use crate::report::{RunResults, runs_of_sweep};
 use crate::results::XAxis;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When there is nothing to draw, or a file cannot be written.
 pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
+    if !runs_of_sweep(&args.run).is_empty() {
+        return draw_sweep(args);
+    }
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     let run = RunResults::open(&args.run)?;
     let figures = figures(args, &RunFigures::new(&run))?;
@@ -79,22 +83,64 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
     Ok(figures)
 }
 
+/// Draws a figure of each metric of a sweep, with a line for each setting, and prints the names of the files.
+fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
+    let path = args.run.display();
+    ensure!(
+        args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && !args.details,
+        "{path}: this is the folder of a sweep, whose figures show metrics: name one of its runs to draw more"
+    );
+    let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;
+    let comparison = Comparison::of(&paths, &results)?;
+    let metrics = if args.metric.is_empty() { &comparison.metrics } else { &args.metric };
+    for metric in metrics {
+        comparison.check_metric(&results, metric)?;
+    }
+    ensure!(
+        !metrics.is_empty(),
+        "{path}: nothing to draw: these runs have no metrics. Name a column of their histories with --metric"
+    );
+    let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
+    if let (Some(file), [_, _, ..]) = (into_file, metrics.as_slice()) {
+        bail!("{}: this is one file for several figures: choose one with --metric NAME, or give a folder", file.display());
+    }
+    let folder = args.output.clone().unwrap_or_else(|| args.run.join("plots"));
+    for metric in metrics {
+        let output = into_file.map_or_else(|| folder.join(metric), Path::to_path_buf);
+        let place = Place { picture: &args.picture, output: &output };
+        let notes = draw_comparison(&comparison, &results, Some(metric), args.against.into(), args.band.band, place)?;
+        notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
+    }
+    Ok(())
+}
+
+/// How and where a figure is written.
+pub(super) struct Place<'a> {
+    pub picture: &'a PictureArgs,
+    pub output: &'a Path,
+}
+
 /// Draws the figure of a comparison, and returns what to report about it.
 ///
 /// # Errors
 /// When no run has the metric, or a file cannot be written.
 pub(super) fn draw_comparison(
-    metric: Option<&str>,
-    axis: XAxis,
     comparison: &Comparison,
     runs: &[RunResults],
-    picture: &PictureArgs,
-    output: &Path,
+    metric: Option<&str>,
+    axis: XAxis,
+    band: Band,
+    place: Place,
 ) -> anyhow::Result<Vec<String>> {
-    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, metric, axis)?;
+    let band = match band {
+        Band::Sd => plots::Band::Sd,
+        Band::Range => plots::Band::Range,
+    };
+    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, metric, axis, band)?;
     match figure {
         Some(figure) => {
-            notes.extend(write(picture, &figure, output)?.iter().map(|file| format!("wrote {}", file.display())));
+            let files = write(place.picture, &figure, place.output)?;
+            notes.extend(files.iter().map(|file| format!("wrote {}", file.display())));
         }
         None => notes.push(format!("no figure: these runs have not recorded {}; use --against round", axis.name())),
     }

@@ -1,6 +1,6 @@
 //! Stands in for `drawing` if mpibayes was built without the cargo feature `plots`.
 
-use super::picture::{PictureArgs, PlotArgs};
+use super::picture::{Band, PictureArgs, PlotArgs};
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
 use crate::results::XAxis;
@@ -13,13 +13,20 @@ pub(super) fn draw_run(_: &PlotArgs) -> anyhow::Result<()> {
     bail!(NO_PLOTS)
 }
 
+/// How and where a figure is written.
+pub(super) struct Place<'a> {
+    pub picture: &'a PictureArgs,
+    pub output: &'a Path,
+}
+
 pub(super) fn draw_comparison(
-    _: Option<&str>,
-    _: XAxis,
     _: &Comparison,
     _: &[RunResults],
-    _: &PictureArgs,
-    _: &Path,
+    _: Option<&str>,
+    _: XAxis,
+    _: Band,
+    place: Place,
 ) -> anyhow::Result<Vec<String>> {
-    bail!(NO_PLOTS)
+    let Place { picture: _, output } = place;
+    bail!("{}: {NO_PLOTS}", output.display())
 }

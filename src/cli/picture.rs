@@ -80,6 +80,23 @@ impl From<Axis> for XAxis {
     }
 }
 
+/// The band around a mean over seeds.
+#[derive(Debug, clap::Args)]
+pub struct BandArgs {
+    /// The band around the mean over runs that differ only in the seed
+    #[arg(long, value_name = "BAND", default_value = "sd")]
+    pub band: Band,
+}
+
+/// What a band shows, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Band {
+    /// One standard deviation to each side
+    Sd,
+    /// The smallest and the largest value
+    Range,
+}
+
 impl PictureArgs {
     /// Checks that `--output` ends in a format that can be written, and that `--format` contains it.
     ///
@@ -106,15 +123,16 @@ Examples:
   mpibayes plot runs/first history --against seconds --metric accuracy,log_likelihood --format svg
   mpibayes plot runs/first posterior --parameter 'weights_1[0,3]' --parameter log_precision
   mpibayes plot runs/first posterior --pair 'weights_1[0,0]' 'weights_1[0,1]'
-  mpibayes plot runs/first reliability --output figure3.png --size 500x500 --scale 3";
+  mpibayes plot runs/first reliability --output figure3.png --size 500x500 --scale 3
+  mpibayes plot runs/sweep --metric accuracy                  # the runs of a sweep in one figure";
 
 /// Arguments of `mpibayes plot`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlotArgs {
-    /// The folder of a run, or its result file
+    /// The folder of a run, its result file, or the folder of a sweep for a figure of each metric over the settings
     pub run: PathBuf,
-    /// The figures to draw [default: all that the run has data for]
+    /// The figures of a run to draw [default: all that the run has data for]
     #[arg(value_name = "KIND")]
     pub kinds: Vec<FigureKind>,
     /// The folder for the figures, or the file for a single one [default: RUN/plots]
@@ -123,7 +141,10 @@ pub struct PlotArgs {
     /// Size and formats.
     #[command(flatten)]
     pub picture: PictureArgs,
-    /// The horizontal axis of `history`
+    /// The band around a mean.
+    #[command(flatten)]
+    pub band: BandArgs,
+    /// The horizontal axis of `history` and of the figures of a sweep
     #[arg(long, value_name = "AXIS", default_value = "round")]
     pub against: Axis,
     /// Only these columns of the metrics or the history, separated by commas

@@ -8,6 +8,7 @@ pub mod convergence;
 pub mod loo;
 mod quantity;
 pub mod recalibration;
+pub mod seeds;
 
 pub use quantity::{Better, better, domain, label, meaning};
 

@@ -216,12 +216,13 @@ fn sizes_are_kept_or_refused() {
 fn long_names_cover_and_cut_off_nothing() {
     let long = "a_run_with_a_name_that_goes_on_and_on_".repeat(6);
     let curve = |label: String| Curve { label, runs: vec![vec![(1, 1.0, 0.5), (2, 2.0, 0.75)]] };
-    let mut figure = comparison("accuracy", XAxis::Round, &[curve(long.clone()), curve("b".into()), curve(long.clone())]);
+    let mut figure =
+        comparison("accuracy", XAxis::Round, &[curve(long.clone()), curve("b".into()), curve(long.clone())], Band::Range);
     figure.subtitle = long.clone();
     figure.caption = long.clone();
     let svg = sound(&figure, None);
     assert!(svg.contains('…') && svg.contains(">b<"));
     let many: Vec<Curve> = (0..30).map(|i| curve(format!("run {i}"))).collect();
-    let svg = sound(&comparison("accuracy", XAxis::Round, &many), None);
+    let svg = sound(&comparison("accuracy", XAxis::Round, &many, Band::Sd), None);
     assert!(svg.contains(">run 29<") && svg.contains("stroke-dasharray"));
 }

@@ -1,10 +1,14 @@
 //! A comparison of runs: final metrics, the settings in which the runs differ, and groups of runs that differ only in the seed.
 
+mod settings;
+
+use self::settings::{differing, flatten, shortened};
 use super::error::{ReportError, Result};
 use super::loo::{self, PredictiveScore, RowScores, predictive_scores};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
 use super::text;
+use crate::metrics::seeds::{OverSeeds, best};
 use crate::metrics::{better, meaning};
 use crate::results::{SECONDS, XAxis};
 use serde::Serialize;
@@ -35,10 +39,12 @@ pub struct Comparison {
     pub differs: Vec<String>,
     /// The metrics of all runs.
     pub metrics: Vec<String>,
-    /// The best final value of each metric for which higher or lower is known to be better.
-    pub best: BTreeMap<String, f64>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<Entry>,
+    /// The runs again, those that differ only in the seed together.
+    pub groups: Vec<Group>,
+    /// For each metric, the labels of the best groups: those that the seeds tell from others, but not from each other.
+    pub best: BTreeMap<String, Vec<String>>,
     /// How well they predict rows, the best one first, if they have kept the log-likelihoods of the same rows.
     pub predictive_scores: Vec<PredictiveScore>,
     /// Whether some runs have kept log-likelihoods that are of no use here.
@@ -46,6 +52,20 @@ pub struct Comparison {
     has_unused_log_likelihoods: bool,
     /// Whether all runs use the same data.
     pub same_data: bool,
+}
+
+/// Runs that differ only in the seed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// Their settings in a few words, or the name of a run where that is too long.
+    pub label: String,
+    /// The names of the runs.
+    pub runs: Vec<String>,
+    /// The places of the runs in the comparison.
+    #[serde(skip)]
+    pub members: Vec<usize>,
+    /// Final metrics over the seeds.
+    pub metrics: BTreeMap<String, OverSeeds>,
 }
 
 /// A run of a comparison.
@@ -100,18 +120,18 @@ impl Comparison {
         for run in &mut runs {
             run.settings = differs.iter().map(|key| (key.clone(), run.config.get(key).cloned())).collect();
         }
+        let groups = groups(&runs, &metrics, &differs, same_data);
         let best = metrics.iter().filter_map(|name| {
-            let values = || runs.iter().map(|run| run.metric(name)).filter(|value| value.is_finite());
-            // With a single value there is nothing to compare.
-            (values().count() > 1).then_some(())?;
-            Some((name.clone(), better(name)?.best(values())?))
+            let over_seeds: Vec<OverSeeds> = groups.iter().map(|group| group.metrics[name]).collect();
+            let best = best(&over_seeds, better(name)?);
+            (!best.is_empty()).then(|| (name.clone(), best.into_iter().map(|place| groups[place].label.clone()).collect()))
         });
         let best = best.collect();
         let some_have_scores = !scores.is_empty();
         let all_have_scores = scores.len() == runs.len();
         let predictive_scores = if all_have_scores { predictive_scores(scores) } else { Vec::new() };
         let has_unused_log_likelihoods = some_have_scores && runs.len() > 1 && predictive_scores.is_empty();
-        Ok(Self { best, differs, metrics, runs, predictive_scores, has_unused_log_likelihoods, same_data })
+        Ok(Self { differs, metrics, runs, groups, best, predictive_scores, has_unused_log_likelihoods, same_data })
     }
 
     /// Checks that at least one run has a column of this name.
@@ -135,49 +155,6 @@ impl Comparison {
     pub fn default_axis(&self) -> XAxis {
         let is_comparable = !self.differs.iter().any(|key| SETTINGS_OF_A_ROUND.contains(&key.as_str()));
         if is_comparable || self.runs.iter().any(|run| run.seconds.is_nan()) { XAxis::Round } else { XAxis::Seconds }
-    }
-
-    /// The indices of runs that differ only in the seed, by groups with a label.
-    pub fn groups(&self) -> Vec<(String, Vec<usize>)> {
-        let mut groups: Vec<(BTreeMap<String, String>, Vec<usize>)> = Vec::new();
-        for (place, run) in self.runs.iter().enumerate() {
-            let mut config = run.config.clone();
-            let seed = config.remove(SEED);
-            if self.same_data {
-                config.remove(DATA);
-            }
-            // Two runs with the same seed are not two samples.
-            let fits = |group: &&mut (BTreeMap<String, String>, Vec<usize>)| {
-                group.0 == config && group.1.iter().all(|&other| self.runs[other].config.get(SEED) != seed.as_ref())
-            };
-            match groups.iter_mut().find(fits) {
-                Some(group) => group.1.push(place),
-                None => groups.push((config, vec![place])),
-            }
-        }
-        let keys: Vec<&String> = self.differs.iter().filter(|key| *key != SEED).collect();
-        let short = shortened(&keys);
-        let label_of = |member: usize| -> String {
-            let value = |key: &String| self.runs[member].settings.get(key).and_then(Option::as_deref);
-            let parts = keys.iter().zip(&short).filter_map(|(key, short)| match key.as_str() {
-                "method.name" | "model.name" => value(key).map(str::to_owned),
-                _ => value(key).map(|value| format!("{short} {value}")),
-            });
-            parts.collect::<Vec<_>>().join(", ")
-        };
-        let labels: Vec<String> = groups.iter().map(|group| label_of(group.1[0])).collect();
-        let distinct = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
-        let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= MAX_LABEL_LENGTH);
-        let named = groups.into_iter().zip(labels).map(|((_, members), label)| {
-            let label = match members.as_slice() {
-                _ if usable => label,
-                [only] => self.runs[*only].run.clone(),
-                [first, ..] => self.runs[*first].run.clone() + " and others",
-                [] => label,
-            };
-            (label, members)
-        });
-        named.collect()
     }
 
     /// What all runs have in common, in one line.
@@ -214,11 +191,33 @@ impl Comparison {
     }
 }
 
-impl std::fmt::Display for Comparison {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+impl Comparison {
+    /// The table for people: a row for each group with mean and standard deviation over seeds, or for each run.
+    pub fn table(&self, each_run: bool) -> String {
+        let has_seeds = self.groups.iter().any(|group| group.members.len() > 1);
+        let text = if has_seeds && !each_run { self.table_of_groups() } else { self.table_of_runs() };
+        let mut text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let is_ranked = self.runs.len() > 1 && self.metrics.iter().any(|name| better(name).is_some());
+        if is_ranked && !has_seeds {
+            text.push_str("\n  A difference can be chance: several seeds tell (seed = [1, 2, 3] in a sweep).\n");
+        }
+        text.extend(self.metrics.iter().filter_map(|name| Some(format!("  {name}: {}\n", meaning(name)?))));
+        text.push_str(&loo::table(&self.predictive_scores));
+        if self.has_unused_log_likelihoods {
+            text.push_str(
+                "\n  Log-likelihoods are not compared: all runs must keep them for the same rows (evaluate.pointwise, \
+                 evaluate.pointwise_rows).\n",
+            );
+        }
+        if !self.same_data {
+            text.push_str("\n  These runs use different data: their metrics may not be comparable.\n");
+        }
+        text
+    }
+
+    fn table_of_runs(&self) -> String {
         let all = |cell: &dyn Fn(&Entry) -> String| -> Vec<String> { self.runs.iter().map(cell).collect() };
-        columns.push(("run".into(), all(&|run| run.run.clone())));
+        let mut columns = vec![("run".to_owned(), all(&|run| run.run.clone()))];
         // The last columns show the rounds of each run already.
         let keys: Vec<&String> = self.differs.iter().filter(|key| *key != "method.rounds").collect();
         for (key, short) in keys.iter().zip(shortened(&keys)) {
@@ -226,40 +225,97 @@ impl std::fmt::Display for Comparison {
         }
         for name in &self.metrics {
             let values: Vec<f64> = self.runs.iter().map(|run| run.metric(name)).collect();
-            let best = self.best.get(name);
-            let marked = text::values(&values).into_iter().zip(&values).map(|(cell, value)| match best {
-                Some(best) if best == value => format!("{cell} *"),
-                Some(_) => format!("{cell}  "),
-                None => cell,
-            });
-            let heading = if best.is_some() { format!("{name}  ") } else { name.clone() };
-            columns.push((heading, marked.collect()));
+            columns.push((name.clone(), text::values(&values)));
         }
         columns.push(("rounds".into(), all(&|run| text::count(run.rounds))));
         columns.push(("time".into(), all(&|run| if run.seconds.is_nan() { "-".into() } else { text::seconds(run.seconds) })));
         columns.push(("bytes".into(), all(&|run| run.bytes.map_or("-".into(), text::bytes))));
-        for line in text::table(&columns).lines() {
-            writeln!(f, "{}", line.trim_end())?;
-        }
-        if !self.best.is_empty() {
-            writeln!(f, "\n  * best final value")?;
-        }
-        for (name, meaning) in self.metrics.iter().filter_map(|name| Some((name, meaning(name)?))) {
-            writeln!(f, "  {name}: {meaning}")?;
-        }
-        write!(f, "{}", loo::table(&self.predictive_scores))?;
-        if self.has_unused_log_likelihoods {
-            writeln!(
-                f,
-                "\n  Log-likelihoods are not compared: all runs must keep them for the same rows (evaluate.pointwise, \
-                 evaluate.pointwise_rows)."
-            )?;
-        }
-        if !self.same_data {
-            writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;
-        }
-        Ok(())
+        text::table(&columns)
     }
+
+    fn table_of_groups(&self) -> String {
+        let all = |cell: &dyn Fn(&Group) -> String| -> Vec<String> { self.groups.iter().map(cell).collect() };
+        let mut columns = vec![("settings".to_owned(), all(&|group| group.label.clone()))];
+        columns.push(("seeds".into(), all(&|group| group.members.len().to_string())));
+        for name in &self.metrics {
+            let best = self.best.get(name);
+            let over_seeds = || self.groups.iter().map(|group| group.metrics[name]);
+            let means = text::values(&over_seeds().map(|value| value.mean).collect::<Vec<_>>());
+            let sds = text::values(&over_seeds().map(|value| value.sd).collect::<Vec<_>>());
+            let cells = self.groups.iter().zip(means.iter().zip(&sds)).map(|(group, (mean, sd))| {
+                let mark = match best {
+                    Some(best) if best.contains(&group.label) => " *",
+                    Some(_) => "  ",
+                    None => "",
+                };
+                format!("{mean} ± {sd}{mark}")
+            });
+            let cells: Vec<String> = cells.collect();
+            let heading = if best.is_some() { format!("{name}  ") } else { name.clone() };
+            columns.push((heading, cells));
+        }
+        let mean = |group: &Group, value: &dyn Fn(&Entry) -> f64| {
+            group.members.iter().map(|&member| value(&self.runs[member])).sum::<f64>() / group.members.len() as f64
+        };
+        columns.push((
+            "time".into(),
+            all(&|group| {
+                let seconds = mean(group, &|run| run.seconds);
+                if seconds.is_nan() { "-".into() } else { text::seconds(seconds) }
+            }),
+        ));
+        let mut text = text::table(&columns);
+        text.push_str("\n  mean ± standard deviation over seeds\n");
+        if !self.best.is_empty() {
+            text.push_str("  * the best, with those that the seeds cannot tell from it (Welch's t-test at 5 % over all pairs)\n");
+        }
+        text
+    }
+}
+
+/// The runs that differ only in the seed, by groups.
+fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: bool) -> Vec<Group> {
+    let mut groups: Vec<(BTreeMap<String, String>, Vec<usize>)> = Vec::new();
+    for (place, run) in runs.iter().enumerate() {
+        let mut config = run.config.clone();
+        let seed = config.remove(SEED);
+        if same_data {
+            config.remove(DATA);
+        }
+        // Two runs with the same seed are not two samples.
+        let fits = |group: &&mut (BTreeMap<String, String>, Vec<usize>)| {
+            group.0 == config && group.1.iter().all(|&other| runs[other].config.get(SEED) != seed.as_ref())
+        };
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.1.push(place),
+            None => groups.push((config, vec![place])),
+        }
+    }
+    let keys: Vec<&String> = differs.iter().filter(|key| *key != SEED).collect();
+    let short = shortened(&keys);
+    let label_of = |member: usize| -> String {
+        let value = |key: &String| runs[member].settings.get(key).and_then(Option::as_deref);
+        let parts = keys.iter().zip(&short).filter_map(|(key, short)| match key.as_str() {
+            "method.name" | "model.name" => value(key).map(str::to_owned),
+            _ => value(key).map(|value| format!("{short} {value}")),
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let labels: Vec<String> = groups.iter().map(|group| label_of(group.1[0])).collect();
+    let distinct = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
+    let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= MAX_LABEL_LENGTH);
+    let named = groups.into_iter().zip(labels).map(|((_, members), label)| {
+        let names: Vec<String> = members.iter().map(|&member| runs[member].run.clone()).collect();
+        let label = match names.as_slice() {
+            [only] if !usable => only.clone(),
+            [first, ..] if !usable => format!("{first} and others"),
+            _ => label,
+        };
+        let over_seeds = |name: &String| OverSeeds::of(members.iter().map(|&member| runs[member].metric(name)));
+        let metrics = metrics.iter().map(|name| (name.clone(), over_seeds(name))).collect();
+        Group { label, runs: names, members, metrics }
+    });
+    named.collect()
 }
 
 impl Entry {
@@ -298,57 +354,6 @@ impl Entry {
             config,
         })
     }
-}
-
-/// The values of a configuration by dotted key, such as `method.particles`.
-fn flatten(prefix: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                flatten(&if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") }, value, flat);
-            }
-        }
-        toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
-        other => drop(flat.insert(prefix.to_owned(), other.to_string())),
-    }
-}
-
-/// The keys in which runs differ. A key that only one method or model has, with the same value in all of its runs, is left out.
-fn differing(runs: &[Entry], same_data: bool) -> Vec<String> {
-    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.config.keys()).collect();
-    let differ = |key: &str, runs: &mut dyn Iterator<Item = &Entry>| -> bool {
-        let values: BTreeSet<Option<&String>> = runs.map(|run| run.config.get(key)).collect();
-        values.len() > 1
-    };
-    let differs = |key: &&&String| -> bool {
-        let table = key.split('.').next().unwrap_or_default();
-        let name = format!("{table}.name");
-        if ***key == DATA && same_data || !differ(key, &mut runs.iter()) {
-            return false;
-        }
-        let everywhere = runs.iter().all(|run| run.config.contains_key(**key));
-        if everywhere || **key == &name {
-            return true;
-        }
-        // Compare the runs of each method or model with one another.
-        let by_name: BTreeSet<Option<&String>> = runs.iter().map(|run| run.config.get(&name)).collect();
-        by_name.into_iter().any(|own| differ(key, &mut runs.iter().filter(|run| run.config.get(&name) == own)))
-    };
-    let mut differing: Vec<String> = keys.iter().filter(differs).map(|key| (*key).clone()).collect();
-    // Methods and models first, the seed last.
-    differing.sort_by_key(|key| (key == SEED, !key.ends_with(".name")));
-    differing
-}
-
-/// Keys without their tables, unless two would then be equal; `TABLE.name` becomes `TABLE`.
-fn shortened(keys: &[&String]) -> Vec<String> {
-    let short = |key: &str| match key.strip_suffix(".name") {
-        Some(table) => table.to_owned(),
-        None => key.rsplit('.').next().unwrap_or(key).to_owned(),
-    };
-    let all: Vec<String> = keys.iter().map(|key| short(key)).collect();
-    let once = |name: &String| all.iter().filter(|other| *other == name).count() == 1;
-    keys.iter().zip(&all).map(|(key, name)| if once(name) { name.clone() } else { (*key).clone() }).collect()
 }
 
 /// The names of runs: their folders, or their paths if two folders have the same name.

@@ -16,4 +16,4 @@ pub mod topics;
 pub mod trajectories;
 
 pub use error::{ReportError, Result};
-pub use run::RunResults;
+pub use run::{RunResults, runs_of_sweep};

@@ -52,6 +52,30 @@ impl RunResults {
     }
 }
 
+/// The runs with results in the folder of a sweep, sorted by name, with numbers by their value; none in the folder of a run.
+pub fn runs_of_sweep(folder: &Path) -> Vec<PathBuf> {
+    if result_file(folder).exists() || config_file(folder).exists() {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = entries.filter(|path| result_file(path).exists()).collect();
+    runs.sort_by_cached_key(|path| numbers_by_value(&path.to_string_lossy()));
+    runs
+}
+
+/// A key that sorts `seed=2` before `seed=10`.
+fn numbers_by_value(name: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0_u64)];
+    for c in name.chars() {
+        match (c.to_digit(10), parts.last_mut()) {
+            (Some(digit), Some(part)) => part.1 = part.1.saturating_mul(10).saturating_add(u64::from(digit)),
+            (None, Some(part)) if part.1 == 0 => part.0.push(c),
+            (_, _) => parts.push((c.to_string(), 0)),
+        }
+    }
+    parts
+}
+
 /// The file name of a dataset, for a heading.
 pub(super) fn data_label(file: &str) -> String {
     format!("data {}", Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy()))
@@ -80,4 +104,16 @@ fn find(run: &Path) -> Result<PathBuf> {
     } else {
         ReportError::missing(run, "this is not the folder of a run: it contains neither a result file nor a configuration")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_sorted_by_their_value() {
+        let mut names = ["a=2,seed=10", "a=10,seed=1", "a=2,seed=9", "b=1"];
+        names.sort_by_cached_key(|name| numbers_by_value(name));
+        assert_eq!(names, ["a=2,seed=9", "a=2,seed=10", "a=10,seed=1", "b=1"]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::kind::FigureKind;
 use crate::methods::common::full_scores::SCORES;
-use crate::plots::{self, Curve, Figure, HistoryOptions};
+use crate::plots::{self, Band, Curve, Figure, HistoryOptions};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
 use crate::report::posterior::PosteriorGroup;
@@ -103,7 +103,7 @@ impl ComparisonFigure {
     ///
     /// # Errors
     /// When no run has the metric, or results cannot be read.
-    pub fn new(comparison: &Comparison, runs: &[RunResults], metric: Option<&str>, axis: XAxis) -> Result<Self> {
+    pub fn new(comparison: &Comparison, runs: &[RunResults], metric: Option<&str>, axis: XAxis, band: Band) -> Result<Self> {
         let is_there = |name: &&str| comparison.metrics.iter().any(|metric| metric == name);
         let usual = || DEFAULT_METRICS.into_iter().find(is_there).or(comparison.metrics.first().map(String::as_str));
         let Some(metric) = metric.or_else(usual) else {
@@ -112,9 +112,9 @@ impl ComparisonFigure {
         };
         comparison.check_metric(runs, metric)?;
         let (mut curves, mut left_out) = (Vec::new(), Vec::new());
-        for (label, members) in comparison.groups() {
+        for group in &comparison.groups {
             let mut points_of_runs = Vec::new();
-            for &member in &members {
+            for &member in &group.members {
                 match runs[member].file.curve(metric, axis)? {
                     Some(points) => points_of_runs.push(points),
                     None => {
@@ -124,10 +124,10 @@ impl ComparisonFigure {
                 }
             }
             if !points_of_runs.is_empty() {
-                curves.push(Curve { label, runs: points_of_runs });
+                curves.push(Curve { label: group.label.clone(), runs: points_of_runs });
             }
         }
-        let figure = plots::comparison(metric, axis, &curves);
+        let figure = plots::comparison(metric, axis, &curves, band);
         let figure = (!curves.is_empty()).then(|| Figure { subtitle: comparison.heading(), ..figure });
         Ok(Self { figure, left_out })
     }

@@ -1,0 +1,67 @@
+//! The settings in which runs differ, by dotted key.
+
+use super::{DATA, Entry, SEED};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The values of a configuration by dotted key, such as `method.particles`. A choice with settings of its own is also a value:
+/// `method.cavity = { sites = { damping = 0.5 } }` gives `method.cavity`, which is `sites`, beside `method.cavity.sites.damping`.
+pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+    match value {
+        toml::Value::Table(table) => {
+            if let (Some(choice), 1, true) = (table.keys().next(), table.len(), prefix.contains('.')) {
+                flat.insert(prefix.to_owned(), choice.clone());
+            }
+            for (key, value) in table {
+                flatten(&if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") }, value, flat);
+            }
+        }
+        toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
+        other => drop(flat.insert(prefix.to_owned(), other.to_string())),
+    }
+}
+
+/// The keys in which runs differ. A key that only one method, model or other choice has, with the same value in all of its runs, is left
+/// out.
+pub(super) fn differing(runs: &[Entry], same_data: bool) -> Vec<String> {
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.config.keys()).collect();
+    let differ = |key: &str, runs: &mut dyn Iterator<Item = &Entry>| -> bool {
+        let values: BTreeSet<Option<&String>> = runs.map(|run| run.config.get(key)).collect();
+        values.len() > 1
+    };
+    let differs = |key: &&&String| -> bool {
+        if ***key == DATA && same_data || !differ(key, &mut runs.iter()) {
+            return false;
+        }
+        let choices: Vec<String> = choices(key).filter(|choice| keys.contains(choice)).collect();
+        if choices.is_empty() || runs.iter().all(|run| run.config.contains_key(**key)) {
+            return true;
+        }
+        // Compare the runs of each choice with one another.
+        let chosen = |run: &Entry| choices.iter().map(|choice| run.config.get(choice).cloned()).collect::<Vec<_>>();
+        let by_choice: BTreeSet<Vec<Option<String>>> = runs.iter().map(chosen).collect();
+        by_choice.into_iter().any(|own| differ(key, &mut runs.iter().filter(|run| chosen(run) == own)))
+    };
+    let mut differing: Vec<String> = keys.iter().filter(differs).map(|key| (*key).clone()).collect();
+    // Methods and models first, the seed last.
+    differing.sort_by_key(|key| (key == SEED, !key.ends_with(".name")));
+    differing
+}
+
+/// The keys whose values decide whether there is a key: `method.name` and `method.cavity` for `method.cavity.sites.damping`.
+fn choices(key: &str) -> impl Iterator<Item = String> {
+    let table = key.split('.').next().unwrap_or_default();
+    let name = format!("{table}.name");
+    let above = key.match_indices('.').map(|(end, _)| key[..end].to_owned());
+    above.chain((name != key && table != key).then_some(name))
+}
+
+/// Keys without their tables, unless two would then be equal; `TABLE.name` becomes `TABLE`.
+pub(super) fn shortened(keys: &[&String]) -> Vec<String> {
+    let short = |key: &str| match key.strip_suffix(".name") {
+        Some(table) => table.to_owned(),
+        None => key.rsplit('.').next().unwrap_or(key).to_owned(),
+    };
+    let all: Vec<String> = keys.iter().map(|key| short(key)).collect();
+    let once = |name: &String| all.iter().filter(|other| *other == name).count() == 1;
+    keys.iter().zip(&all).map(|(key, name)| if once(name) { name.clone() } else { (*key).clone() }).collect()
+}
