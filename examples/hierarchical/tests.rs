@@ -105,7 +105,7 @@ fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     typed.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.to_string()]));
     let Command::Run(args) = Cli::try_parse_from(typed).unwrap().command else { panic!("not a run") };
     let run = RunFile::read(&args.file, &args.set).unwrap().parse(&registry()).unwrap();
-    let mut folder = RunFolder::new(folder, Duration::MAX, false);
+    let mut folder = RunFolder::new(folder, Duration::MAX, mpibayes::results::Reporting::Quiet);
     start(&run, &registry(), &Ranks::One, &mut folder).map_err(|error| error.to_string())
 }
 

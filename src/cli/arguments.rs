@@ -1,12 +1,9 @@
 //! The definition of the command line: all subcommands with their arguments.
 
 use super::{
-    check, compare, data, env, import, init, plan, plot, predict, recalibrate, resume, run, shell, summary, sweep, topics,
+    check, compare, completions, data, env, exit_codes, import, init, manual, plan, plot, predict, recalibrate, resume, run,
+    summary, sweep, topics,
 };
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 3 draws have diverged (with `run --strict` also \
-if they are biased or not mixed), 70 a run failed (one line reports the rank and the agent), 75 a run was saved and stopped before its end (the same command resumes it).";
 
 /// Bayesian inference on data that is spread over a cluster.
 ///
@@ -19,7 +16,7 @@ if they are biased or not mixed), 70 a run failed (one line reports the rank and
 ///   mpibayes plot runs/first
 #[derive(Debug, clap::Parser)]
 #[command(name = "mpibayes", version, verbatim_doc_comment, max_term_width = 110, subcommand_required = true)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = exit_codes::paragraph())]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
@@ -60,9 +57,9 @@ pub enum Command {
     /// Show MPI, HDF5, BLAS, cores and launcher, with warnings about slow or wrong settings
     Env(env::EnvArgs),
     /// Print completions for a shell
-    Completions(shell::CompletionsArgs),
+    Completions(completions::CompletionsArgs),
     /// Print the manual page, or write a page for each subcommand
-    Man(shell::ManArgs),
+    Man(manual::ManArgs),
 }
 
 #[cfg(test)]
@@ -78,8 +75,9 @@ mod tests {
 
     #[test]
     fn the_help_lists_all_exit_codes() {
-        let codes = [crate::cluster::EXIT_CODE, i32::from(run::STOPPED)];
-        assert!(codes.into_iter().all(|code| EXIT_CODES.contains(&format!(", {code} "))));
+        let help = Cli::command().render_long_help().to_string();
+        let codes = [crate::cluster::EXIT_CODE, i32::from(run::STOPPED), i32::from(run::UNUSABLE)];
+        assert!(codes.into_iter().all(|code| help.contains(&format!(". {code} "))), "{help}");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! `mpibayes check`: checks a run file and its data without starting a run, and prints what the run needs.
 
 use super::output::print;
+use super::resources::{self, Request};
 use super::run::parse_override;
-use crate::config::{Override, Problem, Registry, RunFile, sweep};
+use crate::config::{Override, Problem, Registry, Run, RunFile, sweep};
 use crate::data::Task;
-use crate::job::{CheckReport, DataContent, FolderUse, check, check_sweep, folder_use};
+use crate::job::{CheckReport, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast};
 use crate::report::text;
+use crate::results;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments of `mpibayes check`.
 #[derive(clap::Args, Debug)]
@@ -22,6 +25,15 @@ pub struct CheckArgs {
     /// The folder that the run would write to [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Estimate memory, disk and time on this many ranks, and print options for Slurm
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+    /// Threads of each rank
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "ranks", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+    /// Seconds for which the run is carried out to estimate its time. 0 estimates no time
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "ranks")]
+    pub measure: u64,
 }
 
 /// Checks the run file and prints a report.
@@ -34,8 +46,13 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let found =
         if sweep::is_sweep(&file) { sweep_report(&file, registry, &output) } else { run_report(&file, registry, &output) };
     match found {
-        Ok(text) => {
+        Ok((text, run, report)) => {
             print(&text)?;
+            if let Some(ranks) = args.ranks {
+                let request = Request { ranks, threads: usize::from(args.threads) };
+                let forecast = measure(&run, registry, request, args.measure)?;
+                print(&resources::describe(&report, request, forecast.as_ref()))?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(problems) => {
@@ -48,25 +65,37 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+/// Carries out a part of the run to see how long it takes. None if no time is given for this.
+fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> anyhow::Result<Option<Forecast>> {
+    if seconds == 0 {
+        return Ok(None);
+    }
+    results::listen();
+    eprintln!("mpibayes: carrying out a part of the run, for about {}", text::seconds(seconds as f64));
+    Ok(Some(forecast(run, registry, request.ranks, request.threads, Duration::from_secs(seconds))?))
+}
+
+/// Describes a run.
+fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<(String, Run, CheckReport), Vec<Problem>> {
     let (run, report) = check(file, registry)?;
     let data = report.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()));
     let used = folder_use(&run, data, output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
-    Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output, used)))
+    Ok((format!("{} can be run\n{}", file.path().display(), describe(&report, output, used)), run, report))
 }
 
-/// Checks all runs of a sweep.
-fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+/// Checks all runs of a sweep, and describes the first.
+fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<(String, Run, CheckReport), Vec<Problem>> {
     let grid = sweep::grid(file)?;
-    let checked = check_sweep(&grid, registry)?;
+    let mut checked = check_sweep(&grid, registry)?;
     let mut text =
         format!("{} can be run: {} over {}\n", file.path().display(), text::counted(checked.len(), "run"), grid.keys.join(", "));
-    if let (Some((_, first)), Some(point)) = (checked.first(), grid.points.first()) {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "the first run, {}:", point.name);
-        text.push_str(&describe(first, &output.join(&point.name), FolderUse::Begin));
-    }
-    Ok(text)
+    // A grid has at least one run.
+    let (run, first) = checked.swap_remove(0);
+    let name = &grid.points[0].name;
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "the first run, {name}:");
+    text.push_str(&describe(&first, &output.join(name), FolderUse::Begin));
+    Ok((text, run, first))
 }
 
 /// Describes a run, a line for each property.

@@ -3,7 +3,8 @@
 use super::arguments::{Cli, Command};
 use super::output::print_error;
 use super::{
-    blas, check, compare, data, env, import, init, plan, plot, predict, recalibrate, resume, run, shell, summary, sweep, topics,
+    blas, check, compare, completions, data, env, import, init, manual, plan, plot, predict, recalibrate, resume, run, summary,
+    sweep, topics,
 };
 use crate::cluster::mpi::World;
 use crate::config::Registry;
@@ -46,8 +47,8 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Plan(args) => plan::run(args),
-        Command::Completions(args) => shell::completions(args, Cli::command()),
-        Command::Man(args) => shell::man(args, Cli::command()),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => manual::run(args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         if !speaks {

@@ -1,7 +1,6 @@
 //! `mpibayes recalibrate`: moves the draws of a finished run to the mean and the covariance of the posterior.
 
-use super::run::{judge, launch};
-use crate::cluster::mpi::World;
+use super::run::{judge, launch, reporting};
 use crate::config::{Registry, Run};
 use crate::job::{JobError, RECALIBRATION, Ranks, recalibrate};
 use crate::metrics::recalibration::Recalibration;
@@ -33,7 +32,7 @@ pub struct RecalibrateArgs {
 pub fn run(args: &RecalibrateArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args)?;
     let read = || read(&args.folder, &output, registry);
-    launch(registry, read, |run, ranks| carry_out(run, &args.folder, &output, ranks))
+    launch(registry, &output, read, |run, ranks| carry_out(run, &args.folder, &output, ranks))
 }
 
 /// The folder for the moved draws.
@@ -77,7 +76,7 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
 }
 
 fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks) -> Result<ExitCode, JobError> {
-    let mut folder = RunFolder::new(output, Duration::MAX, World::is_primary());
+    let mut folder = RunFolder::new(output, Duration::MAX, reporting(false));
     let open = || RunResults::open(from).map_err(|error| JobError::Recalibration(error.to_string()));
     let results = ranks.agree(ranks.is_root().then(open).transpose())?;
     let moved = recalibrate(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;

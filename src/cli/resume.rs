@@ -1,6 +1,6 @@
 //! `mpibayes resume`: resumes the run in a folder, and makes a finished one longer.
 
-use super::run::{carry_out, launch};
+use super::run::{ReportArgs, carry_out, launch};
 use crate::config::Registry;
 use crate::job::{Amount, NewLength, run_to_resume};
 use crate::results;
@@ -22,9 +22,9 @@ pub struct ResumeArgs {
     /// Make a finished run of hmc longer: so many more draws of each chain, or so many in all
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub draws: Option<Amount>,
-    /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
-    #[arg(long)]
-    pub strict: bool,
+    /// What is printed, and the exit code.
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 /// Parses `+N` or `N`.
@@ -46,5 +46,5 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
     results::listen();
     let read = || Ok(run_to_resume(&args.folder, length.as_ref(), registry)?);
-    launch(registry, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, args.strict))
+    launch(registry, &args.folder, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, &args.report))
 }

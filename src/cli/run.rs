@@ -1,13 +1,15 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
 use super::output::print_error;
+use super::termination::report_when_terminated;
 use crate::cluster::mpi::World;
+use crate::cluster::placement;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check, start};
 use crate::report::RunResults;
 use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
-use crate::results::{self, POSTERIOR, RunFolder};
+use crate::results::{self, POSTERIOR, Reporting, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,9 +27,29 @@ pub struct RunArgs {
     /// The folder for results and checkpoints [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// What is printed, and the exit code.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Arguments about what a run prints, and about its exit code.
+#[derive(clap::Args, Debug)]
+pub struct ReportArgs {
     /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
     #[arg(long)]
     pub strict: bool,
+    /// Name the host of rank 0 in each line of the log
+    #[arg(long)]
+    pub log_host: bool,
+}
+
+/// What this process prints during a run.
+pub(super) fn reporting(log_host: bool) -> Reporting {
+    match (World::is_primary(), World::is_launched()) {
+        (false, _) => Reporting::Quiet,
+        (true, false) if !log_host => Reporting::Direct,
+        (true, _) => Reporting::Log { host: log_host.then(placement::host) },
+    }
 }
 
 /// The folder of a run: the given one, or one named after the run file.
@@ -59,15 +81,17 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
     results::listen();
     let read = || Ok(read(args, registry)?);
-    launch(registry, read, |run, ranks| carry_out(run, registry, ranks, &output, args.strict))
+    launch(registry, &output, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.report))
 }
 
-/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`.
+/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`. If the launcher ends the job,
+/// it is reported what is saved in `folder`.
 ///
 /// # Errors
 /// On a single process, anything that is wrong. With several ranks errors are printed here.
 pub(super) fn launch(
     registry: &Registry,
+    folder: &Path,
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
@@ -78,6 +102,7 @@ pub(super) fn launch(
             other => Ok(other?),
         };
     };
+    report_when_terminated(&world, folder);
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;
@@ -126,10 +151,10 @@ pub(super) fn carry_out(
     registry: &Registry,
     ranks: &Ranks,
     output: &Path,
-    strict: bool,
+    report: &ReportArgs,
 ) -> Result<ExitCode, JobError> {
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
-    let mut folder = RunFolder::new(output, every, World::is_primary());
+    let mut folder = RunFolder::new(output, every, reporting(report.log_host));
     start(run, registry, ranks, &mut folder)?;
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
@@ -137,8 +162,8 @@ pub(super) fn carry_out(
     // A run whose results cannot be read is reported by `mpibayes summary`.
     let judgment = if ranks.is_root() { judge(output).ok().flatten() } else { None };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
-    eprintln!("mpibayes: {}", judgment.text);
-    let fails = judgment.outcome == JudgmentOutcome::Diverged || strict && judgment.outcome.is_unusable();
+    folder.print_message(&judgment.text);
+    let fails = judgment.outcome == JudgmentOutcome::Diverged || report.strict && judgment.outcome.is_unusable();
     Ok(if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
 }
 

@@ -8,7 +8,7 @@ use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check_sweep, start};
 use crate::partial::PartialFile;
 use crate::report::text;
-use crate::results::{self, HISTORY, METRICS, ResultFile, RunFolder, Table, config_file, result_file};
+use crate::results::{self, HISTORY, METRICS, Reporting, ResultFile, RunFolder, Table, config_file, result_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -225,14 +225,15 @@ fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path) 
     let every = Duration::try_from_secs_f64(validated.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     // The lines of the runs would hide those of the sweep. A progress bar does not.
     let shows = World::is_primary() && std::io::stderr().is_terminal();
-    let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
+    let reporting = if shows { Reporting::Direct } else { Reporting::Quiet };
+    let mut folder = RunFolder::new(&folder.join(&run.name), every, reporting);
     let outcome = start(&validated, registry, ranks, &mut folder);
     let stopped = ranks.broadcast(&[u8::from(folder.was_stopped())]) == [1];
     match (outcome, ranks) {
         (Ok(()), _) if stopped => Ok(Ended::Stopped),
         (Ok(()), _) => Ok(Ended::Finished),
         (Err(error @ JobError::OnSomeRank(_)), _) | (Err(error), Ranks::One) => Ok(Ended::Failed(error.to_string())),
-        (Err(error), Ranks::Mpi(_)) => Err(error.into()),
+        (Err(error), Ranks::Mpi(_) | Ranks::Virtual(_)) => Err(error.into()),
     }
 }
 

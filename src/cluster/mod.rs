@@ -21,6 +21,7 @@ mod node;
 mod options;
 mod packet;
 mod packing;
+pub mod placement;
 pub mod record;
 mod request;
 mod run;

@@ -36,11 +36,22 @@ pub struct Cluster<M: Method> {
 /// Seconds that a task of an agent takes.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
+/// The ranks and the network of a virtual cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Time from sending to arrival of the first byte, in seconds.
+    pub latency: f64,
+    /// Bytes per second of each rank's link, in each direction.
+    pub bandwidth: f64,
+}
+
 /// A virtual cluster without the types of its method.
 struct Costs<'a> {
-    ranks: u32,
-    latency: f64,
-    bandwidth: f64,
+    network: Network,
+    /// Whether the server and the work after reports take the time that they take here.
+    is_measured: bool,
     task: Option<ErasedCost<'a>>,
     after_report: Option<ErasedCost<'a>>,
 }
@@ -122,13 +133,28 @@ pub fn run<M: Method>(
 ) -> Result<Outcome, Fault> {
     let Cluster { ranks, latency, bandwidth, .. } = *cluster;
     let costs = Costs {
-        ranks,
-        latency,
-        bandwidth,
+        network: Network { ranks, latency, bandwidth },
+        is_measured: false,
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder)
+    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder).map(|(outcome, _)| outcome)
+}
+
+/// Runs a method on a virtual cluster where everything takes the time that it takes here. Returns the outcome and the time on the virtual
+/// cluster, in seconds, which includes evaluations.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_measured(
+    method: AnyMethod,
+    options: JobOptions,
+    network: Network,
+    saved: Option<Checkpoint>,
+    recorder: &mut dyn Recorder,
+) -> Result<(Outcome, f64), Fault> {
+    let costs = Costs { network, is_measured: true, task: None, after_report: None };
+    run_any(method, options, &costs, saved, recorder)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
@@ -141,7 +167,7 @@ fn run_any(
     cluster: &Costs,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
-) -> Result<Outcome, Fault> {
+) -> Result<(Outcome, f64), Fault> {
     match method {
         ByNumber::F32(method) => run_typed(method, options, cluster, saved, recorder),
         ByNumber::F64(method) => run_typed(method, options, cluster, saved, recorder),
@@ -155,10 +181,14 @@ fn run_typed<N: Number>(
     cluster: &Costs,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
-) -> Result<Outcome, Fault> {
+) -> Result<(Outcome, f64), Fault> {
     fault::install(Box::new(|fault| fault.print()));
-    let layout =
-        Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: options.dedicated, placement: method.placement() };
+    let layout = Layout {
+        ranks: cluster.network.ranks,
+        agents: method.agents(),
+        dedicated: options.dedicated,
+        placement: method.placement(),
+    };
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
     let mut machines: Vec<Machine<N>> = (0..layout.ranks)
         .map(|rank| Machine {
@@ -178,7 +208,7 @@ fn run_typed<N: Number>(
         if let Some(outcome) =
             dispatch(changed, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
         {
-            return Ok(outcome);
+            return Ok((outcome, now));
         }
         let Some((time, event)) = agenda.next() else {
             let activity = Activity { method: method.name(), rank: 0, agent: None, action: Action::Communicating };
@@ -221,11 +251,11 @@ fn dispatch<N: Number>(
                 machines[rank].node.handle(packet)?;
                 continue;
             }
-            let seconds = wire_bytes(&packet.body) as f64 / cluster.bandwidth;
+            let seconds = wire_bytes(&packet.body) as f64 / cluster.network.bandwidth;
             let leaves = machines[rank].sends_until.max(now);
             machines[rank].sends_until = leaves + seconds;
             let receiver = &mut machines[to as usize];
-            let arrives = (leaves + cluster.latency).max(receiver.receives_until) + seconds;
+            let arrives = (leaves + cluster.network.latency).max(receiver.receives_until) + seconds;
             receiver.receives_until = arrives;
             agenda.schedule(arrives, Event::Arrive(to, packet));
         }
@@ -241,7 +271,7 @@ fn dispatch<N: Number>(
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.work.drain(..));
     let worker = WorkerContext { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
-    // The server and the creation of agents take no time; tasks wait for a core.
+    // The creation of agents takes no time; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
     {
         let Some(work) = machine.queue.remove(place) else { break };
@@ -262,11 +292,12 @@ fn dispatch<N: Number>(
                 end += *seconds;
             }
             if let Completed::ServerReturned { seconds, .. } = &mut completed {
-                *seconds = 0.0;
+                *seconds = if cluster.is_measured { *seconds } else { 0.0 };
+                end += *seconds;
             }
             if let Completed::AgentReturned { seconds, .. } = &mut completed {
-                *seconds = after_report;
-                end += after_report;
+                *seconds = if cluster.is_measured { *seconds } else { after_report };
+                end += *seconds;
             }
             agenda.schedule(end, Event::Completed(rank as Rank, completed));
         });

@@ -8,7 +8,7 @@ use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, 
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, Task};
 use crate::methods::tuning::Found;
-use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Table};
+use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Sharing, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,12 @@ pub struct CheckReport {
     pub estimate: ResourceEstimate,
     /// Bytes of a value.
     pub value_bytes: u64,
+    /// Who holds which rows.
+    pub sharing: Sharing,
+    /// Whether the length of the run is found before it starts.
+    pub lengths_are_found: bool,
+    /// Whether rank 0 hosts no agents.
+    pub dedicated: bool,
     /// Remarks on settings that are allowed but perhaps not meant.
     pub notes: Vec<String>,
 }
@@ -91,8 +97,35 @@ pub struct CheckReport {
 impl CheckReport {
     /// Memory of an agent in bytes, rows and working arrays, if the method estimates it.
     pub fn bytes_of_agent(&self) -> Option<u64> {
+        self.bytes_of_agents(1)
+    }
+
+    /// Memory of agents on one rank, who share rows if all of them see all rows.
+    pub fn bytes_of_agents(&self, agents: u32) -> Option<u64> {
+        let working = self.estimate.values_of_agent?.saturating_mul(self.value_bytes);
+        let shards = self.sharing.shards(agents as usize) as u64;
+        Some(self.bytes_of_shard().saturating_mul(shards).saturating_add(working.saturating_mul(agents.into())))
+    }
+
+    /// Bytes of the draws of the whole run, if their number is known. Those of topic models are not.
+    pub fn bytes_of_draws(&self) -> Option<u64> {
+        let draws = match self.estimate.draws {
+            Some(_) if self.lengths_are_found => return None,
+            draws => draws.unwrap_or(1),
+        };
+        Some(
+            self.estimate
+                .particles?
+                .saturating_mul(draws)
+                .saturating_mul(self.parameters as u64)
+                .saturating_mul(self.value_bytes),
+        )
+    }
+
+    /// Bytes of the rows or documents of an agent.
+    fn bytes_of_shard(&self) -> u64 {
         let rows = self.rows_per_agent.1 as u64;
-        let own = match self.data.as_ref().map(|data| (data.content, data.train as u64)) {
+        match self.data.as_ref().map(|data| (data.content, data.train as u64)) {
             None => rows.saturating_mul(2 * self.value_bytes),
             Some((DataContent::Table { features, .. }, _)) => {
                 rows.saturating_mul(features as u64 + 1).saturating_mul(self.value_bytes)
@@ -102,8 +135,7 @@ impl CheckReport {
                 let all = document as f64 * documents as f64 + entry as f64 * entries as f64 + token as f64 * tokens as f64;
                 (all * rows as f64 / documents.max(1) as f64) as u64
             }
-        };
-        Some(own.saturating_add(self.estimate.values_of_agent?.saturating_mul(self.value_bytes)))
+        }
     }
 
     /// Bytes sent in a round, on average, if every agent has a rank of its own and the method estimates it.
@@ -256,7 +288,9 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         digest: file.digest().to_owned(),
     });
     let mut evaluate_every = D::evaluate_every(run);
-    if let Some(needs) = run.method.tuning().filter(|_| model.is_tuned) {
+    let needs = run.method.tuning().filter(|_| model.is_tuned);
+    let lengths_are_found = needs.as_ref().is_some_and(|needs| needs.rounds.is_none());
+    if let Some(needs) = needs {
         estimate.rounds = needs.rounds;
         if needs.noise.is_some() {
             notes.push(
@@ -296,6 +330,9 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         data,
         rows_per_agent,
         estimate,
+        sharing: run.method.sharing(),
+        lengths_are_found,
+        dedicated: run.cluster.dedicated,
         value_bytes: estimate.bytes_of_value.unwrap_or(match settings.dtype() {
             Dtype::Float32 => 4,
             Dtype::Float64 => 8,

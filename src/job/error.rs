@@ -52,6 +52,9 @@ pub enum JobError {
     /// The method failed.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// There is no room for a temporary folder.
+    #[error("cannot create a temporary folder: {0}")]
+    Folder(std::io::Error),
     /// Something failed on a rank before the method started. All ranks know it; rank 0 reports it.
     #[error("{0}")]
     OnSomeRank(String),

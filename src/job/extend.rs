@@ -10,7 +10,7 @@ use crate::cluster::Checkpoint;
 use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::tuning::Found;
 use crate::methods::{Length, Table};
-use crate::results::{ExistingRun, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
+use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn resume_table(
     typed: Option<&NewLength>,
     registry: &Registry,
 ) -> Result<Run, JobError> {
-    let mut run_folder = RunFolder::new(folder, Duration::MAX, false);
+    let mut run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
     let (agents, name) = (run.settings.agents, run.method.name());
     match (kept.finished, typed) {
         (false, None) => return Ok(Run::Table(run.clone())),

@@ -1,8 +1,10 @@
-//! The processes that carry out a job: this one alone, or the ranks of an MPI job.
+//! The processes that carry out a job: this one alone, the ranks of an MPI job, or virtual ranks in this process.
 
 use super::error::JobError;
 use crate::cluster::mpi::World;
+use crate::cluster::simulate::Network;
 use crate::cluster::{self, AnyMethod, Checkpoint, JobOptions, Outcome, Recorder};
+use std::cell::RefCell;
 
 /// The processes that carry out a job.
 pub enum Ranks<'a> {
@@ -10,6 +12,16 @@ pub enum Ranks<'a> {
     One,
     /// The ranks of an MPI job.
     Mpi(&'a World),
+    /// This process as ranks that it imitates, where everything takes the time that it takes here.
+    Virtual(&'a VirtualRanks),
+}
+
+/// Virtual ranks and their clock.
+pub struct VirtualRanks {
+    /// The ranks and the network between them.
+    pub network: Network,
+    /// Seconds on the virtual cluster of each method that was carried out: of the preparation, then of the run.
+    pub seconds: RefCell<Vec<f64>>,
 }
 
 impl Ranks<'_> {
@@ -21,7 +33,7 @@ impl Ranks<'_> {
     /// The number of this process.
     pub fn rank(&self) -> u32 {
         match self {
-            Self::One => 0,
+            Self::One | Self::Virtual(_) => 0,
             Self::Mpi(world) => world.rank(),
         }
     }
@@ -31,6 +43,7 @@ impl Ranks<'_> {
         match self {
             Self::One => 1,
             Self::Mpi(world) => world.size(),
+            Self::Virtual(ranks) => ranks.network.ranks,
         }
     }
 
@@ -48,13 +61,18 @@ impl Ranks<'_> {
         Ok(match self {
             Self::One => Some(cluster::threads::run_any(method, options, saved, recorder)?),
             Self::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, recorder),
+            Self::Virtual(ranks) => {
+                let (outcome, seconds) = cluster::simulate::run_measured(method, options, ranks.network, saved, recorder)?;
+                ranks.seconds.borrow_mut().push(seconds);
+                Some(outcome)
+            }
         })
     }
 
     /// The bytes of rank 0. Every rank calls this.
     pub fn broadcast(&self, bytes: &[u8]) -> Vec<u8> {
         match self {
-            Self::One => bytes.to_vec(),
+            Self::One | Self::Virtual(_) => bytes.to_vec(),
             Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| bytes.to_vec())),
         }
     }
@@ -62,7 +80,7 @@ impl Ranks<'_> {
     /// The bytes of all ranks on rank 0, at most 2 GiB together; nothing on the others. Every rank calls this.
     pub fn collect(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         match self {
-            Self::One => vec![mine.to_vec()],
+            Self::One | Self::Virtual(_) => vec![mine.to_vec()],
             Self::Mpi(world) => world.collect_bytes(mine),
         }
     }
@@ -73,7 +91,7 @@ impl Ranks<'_> {
     /// If any rank failed.
     pub fn agree<T>(&self, result: Result<T, JobError>) -> Result<T, JobError> {
         match self {
-            Self::One => result,
+            Self::One | Self::Virtual(_) => result,
             Self::Mpi(world) => world.agree(result.map_err(|error| error.to_string())).map_err(JobError::OnSomeRank),
         }
     }

@@ -8,6 +8,7 @@ use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
+use crate::cluster::placement::{Place, oversubscription};
 use crate::cluster::{Checkpoint, CheckpointError, DrawStore, JobOptions};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
@@ -48,6 +49,7 @@ where
         return Ok(());
     }
     let options = job_options(run, ranks, folder);
+    warn_of_oversubscription(ranks, options.threads, folder);
     let tuned = D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder)?;
     if folder.was_stopped() {
         return Ok(());
@@ -91,12 +93,24 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     }
 }
 
+/// Prints a note about each host with more threads than cores. Every rank calls this.
+fn warn_of_oversubscription(ranks: &Ranks, threads: usize, folder: &RunFolder) {
+    if matches!(ranks, Ranks::Virtual(_)) {
+        return;
+    }
+    let mine = serde_json::to_vec(&Place::here(ranks.rank())).unwrap_or_default();
+    let places: Vec<Place> = ranks.collect(&mine).iter().filter_map(|place| serde_json::from_slice(place).ok()).collect();
+    for warning in oversubscription(&places, threads) {
+        folder.print_message(&format!("note: {warning}"));
+    }
+}
+
 /// How a run uses the machine. Starts the threads of this process.
 pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
     let cluster = &run.cluster;
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        (0, Ranks::Mpi(_)) => 1,
+        (0, Ranks::Mpi(_) | Ranks::Virtual(_)) => 1,
         (threads, _) => threads,
     };
     // A second pool of the same size would change nothing.

@@ -5,6 +5,7 @@
 //! `config.toml` and `data.digest` identify the run. They are written when the run begins, `config.toml` last, and `config.toml` again when it
 //! is made longer. A job holds a lock on `data.digest` while it uses the folder.
 
+use super::display::{Display, Reporting};
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
 use super::info::{RunInfo, RunState};
@@ -18,14 +19,10 @@ use crate::cluster::{
     self, AfterCheckpoint, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
 };
 use crate::partial::PartialFile;
-use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, IsTerminal, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The shortest time between two lines of progress if standard error is not a terminal.
-const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A job takes its first checkpoint after at most this time, so that there are results to look at soon.
 const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
@@ -135,6 +132,12 @@ fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRu
 /// The file with the digest of the data, which a job locks.
 const DIGEST_FILE: &str = "data.digest";
 
+/// Whether a job uses the folder of a run, as far as the file system has locks.
+pub fn is_locked(folder: &Path) -> bool {
+    let file = File::open(folder.join(DIGEST_FILE));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// The folder of a run, managed by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -184,42 +187,9 @@ pub struct ExistingRun {
     pub holds_results: bool,
 }
 
-/// How progress is shown: a bar on a terminal, occasional lines otherwise.
-enum Display {
-    Bar(ProgressBar),
-    /// The time of the last line, and what was done at that time.
-    Lines {
-        printed_at: Instant,
-        done: u64,
-    },
-    Nothing,
-}
-
-/// The style of a progress bar with a known length. It shows the remaining time after the first round.
-fn bar_style(unit: &str) -> ProgressStyle {
-    let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-        if state.pos() > 0 && !state.eta().is_zero() {
-            // Progress is not worth an error.
-            let _ = write!(text, ", {} left", HumanDuration(state.eta()));
-        }
-    };
-    let template = ProgressStyle::with_template(&format!("{{bar:40}} {unit} {{pos}}/{{len}}  {{elapsed}} elapsed{{left}}"));
-    template.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
-}
-
 impl RunFolder {
-    /// The folder at `path`. Only one process of a job should show progress and messages.
-    pub fn new(path: &Path, checkpoint_every: Duration, shows_progress: bool) -> Self {
-        let display = match (shows_progress, std::io::stderr().is_terminal()) {
-            (false, _) => Display::Nothing,
-            (true, true) => {
-                // With an empty template the bar is invisible, until the number of rounds is known.
-                let bar = ProgressBar::no_length();
-                bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
-                Display::Bar(bar)
-            }
-            (true, false) => Display::Lines { printed_at: Instant::now(), done: 0 },
-        };
+    /// The folder at `path`. Only one process of a job should report.
+    pub fn new(path: &Path, checkpoint_every: Duration, reporting: Reporting) -> Self {
         Self {
             path: path.to_owned(),
             checkpoint_every,
@@ -233,7 +203,7 @@ impl RunFolder {
             last_saving_seconds: 0.0,
             stored: StoredByRank::new(),
             has_all_draws: false,
-            display,
+            display: Display::new(reporting),
             digest: None,
             last_rounds: None,
             is_extendable: false,
@@ -349,6 +319,11 @@ impl RunFolder {
         write_whole(&config_file(&self.path), config.as_bytes())
     }
 
+    /// The rounds that are done, and all rounds.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
     /// Whether the run was saved and stopped before its end.
     pub fn was_stopped(&self) -> bool {
         self.was_stopped
@@ -445,9 +420,7 @@ impl RunFolder {
     /// # Errors
     /// When a file cannot be written.
     pub fn end(&mut self, outcome: &Outcome) -> Result<()> {
-        if let Display::Bar(bar) = &self.display {
-            bar.finish_and_clear();
-        }
+        self.display.clear();
         if !outcome.finished {
             self.was_stopped = true;
             self.print_message(&format!("stopped and saved in {}; the same command resumes it", self.path.display()));
@@ -510,63 +483,27 @@ impl RunFolder {
         }
     }
 
-    /// Prints a message on standard error if this process reports progress.
+    /// Prints a message on standard error if this process reports on the run.
     pub fn print_message(&self, text: &str) {
-        match &self.display {
-            Display::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
-            Display::Lines { .. } => eprintln!("mpibayes: {text}"),
-            Display::Nothing => {}
-        }
+        self.display.print(text);
     }
 
     /// Shows the progress of what is found before the run.
     pub fn show_preparation(&mut self, progress: Progress) {
-        let share = 100.0 * progress.done as f64 / progress.total.max(1) as f64;
-        self.show(progress, "preparing", || format!("preparing, {share:.0} %"));
+        self.display.show("preparing", progress);
     }
 
     /// Shows the progress of the log-likelihoods of rows, which are computed after the last round.
     pub fn show_pointwise(&mut self, progress: Progress) {
-        let share = 100.0 * progress.done as f64 / progress.total.max(1) as f64;
-        self.show(progress, "rows", || format!("log-likelihoods of rows, {share:.0} %"));
+        self.display.show("log-likelihoods of rows", progress);
     }
 
     /// Ends the display of preparation. If it did not finish, the run is stopped before it has begun.
     pub fn end_preparation(&mut self, finished: bool) {
-        if let Display::Bar(bar) = &self.display {
-            bar.unset_length();
-        }
+        self.display.end_stage();
         if !finished {
             self.was_stopped = true;
             self.print_message(&format!("stopped before the run began; the same command begins it in {}", self.path.display()));
-        }
-    }
-
-    fn show_progress(&mut self, Status { progress, seconds, .. }: Status) {
-        let Progress { done, total } = progress;
-        self.show(progress, "round", || format!("round {done} of {total}, {seconds:.0} s"));
-    }
-
-    /// Shows progress in this unit: in the bar, or now and then as this line.
-    fn show(&mut self, Progress { done, total }: Progress, unit: &str, line: impl FnOnce() -> String) {
-        match &mut self.display {
-            Display::Bar(bar) => {
-                if bar.length() != Some(total) {
-                    bar.set_length(total);
-                    bar.set_style(bar_style(unit));
-                    bar.set_position(done);
-                    // Rounds of earlier jobs must not enter the estimate of the remaining time.
-                    bar.reset_eta();
-                }
-                bar.set_position(done);
-            }
-            Display::Lines { printed_at, done: printed }
-                if done != *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL =>
-            {
-                (*printed_at, *printed) = (Instant::now(), done);
-                eprintln!("mpibayes: {}", line());
-            }
-            Display::Lines { .. } | Display::Nothing => {}
         }
     }
 }
@@ -593,7 +530,7 @@ impl Recorder for RunFolder {
 
     fn wants_checkpoint(&mut self, status: Status) -> bool {
         (self.progress, self.seconds) = (status.progress, status.seconds);
-        self.show_progress(status);
+        self.display.show("round", status.progress);
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
             self.print_message("saving, then stopping, after the tasks in progress");

@@ -31,6 +31,7 @@
 //! the folder `draws.parts` beside the file holds the draws of each rank since the last checkpoint.
 
 mod curves;
+mod display;
 mod draws;
 mod error;
 mod folder;
@@ -47,14 +48,17 @@ mod write;
 
 pub use crate::cluster::record::{HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis};
+pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use folder::{ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, result_file};
+pub use folder::{
+    ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, is_locked, result_file,
+};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
 pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
-pub use stop::{asked as asked_to_stop, listen};
+pub use stop::{ask_to_stop, asked as asked_to_stop, listen, was_terminated};
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+static TERMINATED: AtomicBool = AtomicBool::new(false);
 
 /// Handles SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT ends the process at once, as by default.
 pub fn listen() {
@@ -17,11 +18,22 @@ pub fn listen() {
     }
 }
 
-extern "C" fn ask(_signal: libc::c_int) {
+extern "C" fn ask(signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+    TERMINATED.fetch_or(signal == libc::SIGTERM, Ordering::Relaxed);
+}
+
+/// Asks this process to save its run and stop, as by a signal.
+pub fn ask_to_stop() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
 /// Whether one of these signals was received.
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Whether SIGTERM was received, after which a launcher waits a second before it kills a process.
+pub fn was_terminated() -> bool {
+    TERMINATED.load(Ordering::Relaxed)
 }

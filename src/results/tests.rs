@@ -92,7 +92,7 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
 fn a_folder_identifies_its_run_and_admits_one_job() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("runs/first");
-    let folder = || RunFolder::new(&path, std::time::Duration::MAX, false);
+    let folder = || RunFolder::new(&path, std::time::Duration::MAX, Reporting::Quiet);
     let mut first = folder();
     assert_eq!(first.claim().unwrap(), None);
     let message = folder().claim().unwrap_err().to_string();
@@ -124,7 +124,7 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     // Another file of this name is not taken for a run, and is not changed.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(config_file(place.path()), "# mine\n").unwrap();
-    let message = RunFolder::new(place.path(), std::time::Duration::MAX, false).claim().unwrap_err().to_string();
+    let message = RunFolder::new(place.path(), std::time::Duration::MAX, Reporting::Quiet).claim().unwrap_err().to_string();
     assert!(message.contains("config.toml: this is not the configuration of a run") && message.contains("--output"), "{message}");
     assert_eq!(std::fs::read_to_string(config_file(place.path())).unwrap(), "# mine\n");
 }

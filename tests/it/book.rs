@@ -7,6 +7,8 @@
 
 use crate::harness::Cli;
 use crate::launcher::watched;
+use clap::CommandFactory;
+use mpibayes::cli::exit_codes::EXIT_CODES;
 use mpibayes::config::{Registry, reference};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -171,6 +173,72 @@ fn shown_lines_agree_with_printed_ones_up_to_gaps() {
     let found: Vec<(usize, String, usize)> =
         commands(text).into_iter().map(|shown| (shown.line, shown.command, shown.output.len())).collect();
     assert_eq!(found, [(2, "one \\\n  two".into(), 1), (5, "three".into(), 0)]);
+}
+
+/// The words of a command line of a shell, up to a pipe, a redirection, another command or a comment.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            ('|' | '>' | ';' | '&', None) => break,
+            ('#', None) if word.is_none() => break,
+            (' ' | '\t', None) => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// What is wrong with the arguments of mpibayes in blocks of a page that are not run.
+fn wrong_arguments(page: &Page) -> Vec<String> {
+    let (mut wrong, mut is_shell, mut command) = (Vec::new(), false, String::new());
+    for (number, line) in (1..).zip(page.text.lines()) {
+        if let Some(language) = line.strip_prefix("```") {
+            is_shell = language == "sh";
+            continue;
+        }
+        command.push_str(line.trim_end_matches('\\'));
+        if !is_shell || !line.ends_with('\\') {
+            let words = words(&std::mem::take(&mut command));
+            // After a launcher, its options and variables.
+            let from = words.iter().position(|word| word == "mpibayes").filter(|&at| {
+                is_shell
+                    && words[..at].iter().all(|word| !["bash", "sbatch", "cargo", "man", "cd", "module"].contains(&word.as_str()))
+            });
+            if let Some(Err(error)) = from.map(|from| mpibayes::cli::Cli::command().try_get_matches_from(&words[from..]))
+                && error.use_stderr()
+            {
+                wrong.push(format!("{}:{number}: {line}\n{error}", page.path.display()));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn commands_that_are_not_run_have_valid_arguments() {
+    let pages = pages();
+    let wrong: Vec<String> = pages.iter().flat_map(wrong_arguments).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The control: a page with an option that does not exist, after a launcher and over two lines.
+    let text = "```sh\nmpirun -n 2 mpibayes run a.toml \\\n  --no-such-option # remark\nmpibayes run 'b c.toml' | tail\n```\n";
+    assert_eq!(wrong_arguments(&Page { path: "made-up.md".into(), text: text.into() }).len(), 1);
+}
+
+/// The exit codes of the program are those of the book.
+#[test]
+fn the_book_lists_the_exit_codes() {
+    let text = std::fs::read_to_string(root().join("docs/src/cluster.md")).unwrap();
+    for (code, meaning) in EXIT_CODES {
+        let row = format!("| {code} | {} |", meaning.replace("--strict", "`--strict`"));
+        assert!(text.contains(&row), "{row}");
+    }
 }
 
 /// The anchors of a page, as GitHub and mdBook make them.

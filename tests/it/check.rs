@@ -448,7 +448,8 @@ fn a_method_table_is_deserialized_once() {
     let registry = Registry::default().with_method::<Counted>();
     cli.write("run.toml", "[model]\nname = \"toy\"\n[method]\nname = \"counted\"\nrounds = 2\nsteps = 1\n");
     let (run, _) = check(&RunFile::read(&cli.path("run.toml"), &[]).unwrap(), &registry).unwrap();
-    let mut folder = mpibayes::results::RunFolder::new(&cli.path("out"), std::time::Duration::MAX, false);
+    let mut folder =
+        mpibayes::results::RunFolder::new(&cli.path("out"), std::time::Duration::MAX, mpibayes::results::Reporting::Quiet);
     start(&run, &registry, &Ranks::One, &mut folder).unwrap();
     assert!(cli.exists("out/result.h5"));
     assert_eq!(DESERIALIZED.load(Ordering::Relaxed), 1);

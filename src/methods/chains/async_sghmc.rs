@@ -164,6 +164,7 @@ impl MethodSettings for AsyncSghmcSettings {
         ResourceEstimate {
             particles: Some(1),
             rounds: Some(self.steps()),
+            draws: Some(draws(self.steps(), self.burn_in(), self.thin())),
             minibatch: Some(self.batch as u64),
             values_of_agent: Some(parameters.saturating_mul(3)),
             values_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),

@@ -138,7 +138,8 @@ impl MethodSettings for EcSgldSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        needs_of(agents, parameters, self.steps(), self.period, self.batch, 5)
+        let draws = self.strength().draws(self.steps(), self.burn_in(), self.thin());
+        ResourceEstimate { draws: Some(draws), ..needs_of(agents, parameters, self.steps(), self.period, self.batch, 5) }
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

@@ -118,8 +118,10 @@ impl MethodSettings for SghmcSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let needs = needs_of(agents, parameters, self.uncoupled().steps(), self.period, self.batch, 5);
-        ResourceEstimate { values_per_round: None, ..needs }
+        let chains = self.uncoupled();
+        let draws = CouplingStrength::NONE.draws(chains.steps(), chains.burn_in(), chains.thin());
+        let needs = needs_of(agents, parameters, chains.steps(), self.period, self.batch, 5);
+        ResourceEstimate { draws: Some(draws), values_per_round: None, ..needs }
     }
 
     fn notes(&self, _agents: u32) -> Vec<String> {

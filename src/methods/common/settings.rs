@@ -250,6 +250,8 @@ pub struct ResourceEstimate {
     pub particles: Option<u64>,
     /// Rounds.
     pub rounds: Option<u64>,
+    /// Draws of each chain, if the settings say so. Not set for particles, each of which is one draw.
+    pub draws: Option<u64>,
     /// Rows in a minibatch of an agent.
     pub minibatch: Option<u64>,
     /// Bytes of a value, if they do not follow from the run's dtype.

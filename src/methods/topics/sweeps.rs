@@ -89,6 +89,7 @@ impl SweepSettings {
         ResourceEstimate {
             particles: None,
             rounds: Some(self.rounds),
+            draws: None,
             minibatch: None,
             // The counts of all agents, the agent's copy, and its changes.
             values_of_agent: Some(parameters.saturating_mul(3)),

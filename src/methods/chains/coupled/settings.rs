@@ -151,6 +151,7 @@ pub(in crate::methods) fn needs_of(
     ResourceEstimate {
         particles: Some(u64::from(agents)),
         rounds: Some(steps.div_ceil(period.max(1))),
+        draws: None,
         minibatch: Some(batch as u64),
         values_of_agent: Some(parameters.saturating_mul(arrays)),
         values_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),

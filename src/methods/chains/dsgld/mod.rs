@@ -109,6 +109,8 @@ impl MethodSettings for DsgldSettings {
         ResourceEstimate {
             particles: Some(chains),
             rounds: Some(self.rounds()),
+            // Of the chain that moves in every round.
+            draws: Some(crate::methods::common::thinning::draws(self.updates(agents) as u64, self.burn_in(), self.thin())),
             minibatch: Some(self.batch as u64),
             values_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
             values_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),

@@ -75,6 +75,7 @@ impl MethodSettings for HmcSettings {
         ResourceEstimate {
             particles: Some(u64::from(self.chains)),
             rounds: Some(self.iterations()),
+            draws: Some(self.draws),
             // Positions and scores.
             values_of_agent: Some(positions.saturating_mul(2)),
             ..ResourceEstimate::default()

@@ -1,0 +1,20 @@
+//! The exit codes of mpibayes, for the help, the manual pages and the book.
+
+use super::run::{STOPPED, UNUSABLE};
+
+/// Each exit code with its meaning.
+pub const EXIT_CODES: [(u8, &str); 7] = [
+    (0, "success; a run is finished"),
+    (1, "an error, reported in one line"),
+    (2, "invalid arguments"),
+    (UNUSABLE, "a run is finished, but its draws have diverged; with --strict also if they are biased or not mixed"),
+    (70, "a run failed; one line reports the rank and the agent"),
+    (STOPPED, "a run was saved and stopped before its end; the same command resumes it"),
+    (130, "a second Ctrl-C ended the run; the same command resumes it from the last checkpoint"),
+];
+
+/// The exit codes in a paragraph.
+pub fn paragraph() -> String {
+    let codes: Vec<String> = EXIT_CODES.iter().map(|(code, meaning)| format!("{code} {meaning}")).collect();
+    format!("Exit codes: {}.", codes.join(". "))
+}

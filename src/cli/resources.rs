@@ -1,0 +1,92 @@
+//! What a run needs on a number of ranks, for `mpibayes check --ranks`: memory, disk, time, and options for Slurm.
+
+use crate::cluster::{Layout, Placement};
+use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY};
+use crate::report::text;
+
+/// The memory of a rank without agents: MPI, HDF5 and the program (measured: 40 MB).
+const IDLE_RANK: u64 = 48 << 20;
+/// Draws that rank 0 holds before it writes them.
+const PENDING_DRAWS: u64 = 64 << 20;
+/// Slurm gets this multiple of the estimated memory and time.
+const MARGIN: f64 = 1.5;
+/// Time limits are multiples of this.
+const TEN_MINUTES: f64 = 600.0;
+/// Memory limits are multiples of this.
+const HUNDRED_MIB: u64 = 100 << 20;
+
+/// The ranks that a run shall have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub ranks: u32,
+    pub threads: usize,
+}
+
+/// Describes what the run needs, a line for each resource, and options for Slurm.
+pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<&Forecast>) -> String {
+    let Request { ranks, threads } = request;
+    let layout = Layout { ranks, agents: report.agents, dedicated: report.dedicated, placement: Placement::Blocks };
+    let hosted: Vec<u32> = (0..ranks).map(|rank| layout.hosted(rank).count() as u32).collect();
+    let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
+    let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
+    let mut lines = vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
+    let memory_of = |rank: u32| {
+        let agents = report.bytes_of_agents(hosted.get(rank as usize).copied().unwrap_or(0))?;
+        let draws = report.bytes_of_draws().unwrap_or(PENDING_DRAWS).min(PENDING_DRAWS);
+        Some(IDLE_RANK.saturating_add(agents).saturating_add(if rank == 0 { draws } else { 0 }))
+    };
+    let largest = (0..ranks).filter_map(memory_of).max();
+    if let (Some(largest), Some(first)) = (largest, memory_of(0)) {
+        lines.push(("memory", format!("at most about {} on a rank, {} on rank 0", text::bytes(largest), text::bytes(first))));
+    }
+    let draws = match report.bytes_of_draws() {
+        Some(draws) => format!("about {} of draws", text::bytes(draws)),
+        None => "draws, whose number is found before the run".to_owned(),
+    };
+    let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
+    let checkpoint = checkpoint.map_or_else(String::new, |bytes| format!(", and a checkpoint of {}", text::bytes(bytes)));
+    lines.push(("disk", format!("{draws}{checkpoint}")));
+    let mut notes = Vec::new();
+    if let Some(forecast) = forecast {
+        lines.push(("time", time(forecast)));
+        if forecast.seconds.is_some() {
+            notes.push(format!(
+                "the time is that of {} of {} rounds, carried out on this machine; a network with {:.0} µs and {:.0} GB/s is assumed",
+                text::count(forecast.done),
+                text::count(forecast.total),
+                1e6 * LATENCY,
+                1e-9 * BANDWIDTH
+            ));
+        }
+    }
+    if ranks > report.agents {
+        notes.push(format!("only {} of the ranks have an agent: agents = {ranks} uses all", report.agents));
+    }
+    let mut shown = text::pairs(&lines);
+    notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
+    shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds))
+}
+
+fn time(forecast: &Forecast) -> String {
+    match forecast.seconds {
+        Some(seconds) => format!("about {}", text::seconds(seconds)),
+        None => "no round was finished: measure longer, such as with --measure 600".to_owned(),
+    }
+}
+
+/// Options for `sbatch`, with a margin.
+fn batch_options(Request { ranks, threads }: Request, memory: Option<u64>, seconds: Option<f64>) -> String {
+    let mut options = vec![format!("--ntasks={ranks}"), format!("--cpus-per-task={threads}")];
+    if let Some(memory) = memory {
+        let for_core = MARGIN * memory as f64 / threads.max(1) as f64;
+        // Rounded up; positive and far below 2^64.
+        let steps = (for_core / HUNDRED_MIB as f64).ceil() as u64;
+        options.push(format!("--mem-per-cpu={}M", 100 * steps.max(1)));
+    }
+    if let Some(seconds) = seconds {
+        let minutes = ((MARGIN * seconds / TEN_MINUTES).ceil().max(1.0) * TEN_MINUTES / 60.0) as u64;
+        options.push(format!("--time={}:{:02}:00", minutes / 60, minutes % 60));
+    }
+    let lines: String = options.iter().map(|option| format!("  #SBATCH {option}\n")).collect();
+    format!("options for Slurm, with half of memory and time to spare:\n{lines}")
+}

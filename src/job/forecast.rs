@@ -1,0 +1,91 @@
+//! The time that a run will take on a number of ranks: a part of it is carried out here, on virtual ranks.
+
+use super::error::JobError;
+use super::ranks::{Ranks, VirtualRanks};
+use super::start::start;
+use crate::cluster::Progress;
+use crate::cluster::simulate::Network;
+use crate::config::{Registry, Run};
+use crate::results::{self, Reporting, RunFolder};
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// The network that is assumed: messages take ten microseconds, and a rank sends and receives a gigabyte per second.
+pub const LATENCY: f64 = 10e-6;
+/// See [`LATENCY`].
+pub const BANDWIDTH: f64 = 1e9;
+
+/// What a part of a run has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Seconds of the whole run on the ranks; none if not a single round was finished.
+    pub seconds: Option<f64>,
+    /// Rounds that were carried out.
+    pub done: u64,
+    /// Rounds of the whole run.
+    pub total: u64,
+    /// Bytes of the last checkpoint; 0 if none was written.
+    pub checkpoint: u64,
+    /// The largest memory of this process so far in bytes, where the system tells.
+    pub peak_memory: Option<u64>,
+}
+
+/// Carries out the run on virtual ranks for about this long, in a folder that is deleted afterwards. May be called once in a process.
+///
+/// # Errors
+/// Anything that is wrong with the run or its data.
+pub fn forecast(run: &Run, registry: &Registry, ranks: u32, threads: usize, limit: Duration) -> Result<Forecast, JobError> {
+    let mut run = run.clone();
+    match &mut run {
+        Run::Table(run) => {
+            run.cluster.threads = threads;
+            // What is computed once, after the last round, must not be extrapolated.
+            (run.evaluate.bias, run.evaluate.pointwise) = (false, false);
+        }
+        Run::Corpus(run) => run.cluster.threads = threads,
+    }
+    let place = tempfile::tempdir().map_err(JobError::Folder)?;
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        results::ask_to_stop();
+    });
+    let virtual_ranks =
+        VirtualRanks { network: Network { ranks, latency: LATENCY, bandwidth: BANDWIDTH }, seconds: RefCell::default() };
+    let mut folder = RunFolder::new(place.path(), Duration::MAX, Reporting::Quiet);
+    start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder)?;
+    let Progress { done, total } = folder.progress();
+    let checkpoint = std::fs::metadata(folder.checkpoint()).map_or(0, |file| file.len());
+    let seconds = extrapolate(&virtual_ranks.seconds.into_inner(), !folder.was_stopped(), done, total);
+    Ok(Forecast { seconds, done, total, checkpoint, peak_memory: peak_memory() })
+}
+
+/// Seconds of a whole run. The last measured duration is that of the rounds that were done, unless the run has finished.
+fn extrapolate(measured: &[f64], has_finished: bool, done: u64, total: u64) -> Option<f64> {
+    let sum: f64 = measured.iter().sum();
+    if has_finished {
+        return Some(sum);
+    }
+    let last = measured.last().filter(|_| done > 0)?;
+    Some(sum + last * (total.saturating_sub(done) as f64 / done as f64))
+}
+
+/// The largest memory of this process so far.
+fn peak_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_rounds_are_extrapolated() {
+        // Three seconds of preparation, then 10 of 100 rounds in two seconds.
+        assert_eq!(extrapolate(&[1.0, 2.0, 2.0], false, 10, 100), Some(23.0));
+        assert_eq!(extrapolate(&[1.0, 2.0, 2.0], true, 100, 100), Some(5.0));
+        assert_eq!(extrapolate(&[1.0], false, 0, 0), None);
+        assert!(peak_memory().is_none_or(|bytes| bytes > 1 << 20));
+    }
+}
