@@ -8,6 +8,7 @@
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
 
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh" || exit 2
 if [ -z "${SLURM_JOB_ID:-}" ]; then
     echo "This is a batch script for Slurm: submit it with sbatch --export=ALL,CONFIG=my.toml ${0##*/}, or bash jobs/submit.sh" >&2
     exit 2
