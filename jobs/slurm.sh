@@ -20,9 +20,10 @@ fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
 # By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
-# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own.
+# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
+# the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.)
 if sessions=$(mktemp -d); then
-    export OMPI_MCA_orte_local_tmpdir_base="$sessions"
+    export OMPI_MCA_orte_tmpdir_base="$sessions"
     trap 'rm -rf "$sessions"' EXIT
 fi
 
