@@ -149,6 +149,11 @@ prepend-path PATH $prefix/bin
 prepend-path MANPATH $prefix/share/man
 # The empty entry stands for the manual pages of the system.
 append-path MANPATH ""
+# bash and fish look for completions there. A value replaces the default of this variable, so that is appended too.
+if { ![info exists ::env(XDG_DATA_DIRS)] } {
+    append-path XDG_DATA_DIRS /usr/local/share:/usr/share
+}
+append-path XDG_DATA_DIRS $prefix/share
 setenv MPIBAYES_HOME $home
 setenv OPENBLAS_NUM_THREADS 1
 setenv OMP_NUM_THREADS 1
