@@ -1,5 +1,5 @@
 # The environment to build and run mpibayes, with the program on the PATH. All scripts here source it; source it in your shell too.
-# It does not change variables that are already set.
+# It does not change variables that are already set. It works in a checkout and in an installation.
 # shellcheck shell=bash
 #
 #   MPIBAYES_NATIVE=1   build for this machine's processor (target-cpu=native). Somewhat faster, but the program may not start on
@@ -10,14 +10,19 @@
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
-# Puts the program on the PATH. In zsh, the path of this file is $0.
-mpibayes_checkout=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
-mpibayes_built=${CARGO_TARGET_DIR:-$mpibayes_checkout/target}/release
-case ":$PATH:" in
-    *":$mpibayes_built:"*) ;;
-    *) export PATH="$mpibayes_built:$PATH" ;;
+# Puts the program on the PATH, before any other mpibayes. In zsh, the path of this file is $0.
+mpibayes_home=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
+if [ -e "$mpibayes_home/Cargo.toml" ]; then
+    mpibayes_bin=${CARGO_TARGET_DIR:-$mpibayes_home/target}/release
+else
+    # Installed, this file is PREFIX/share/mpibayes/jobs/env.sh.
+    mpibayes_bin=${mpibayes_home%/*/*}/bin
+fi
+case "$PATH:" in
+    "$mpibayes_bin:"*) ;;
+    *) export PATH="$mpibayes_bin:$PATH" ;;
 esac
-unset mpibayes_checkout mpibayes_built
+unset mpibayes_home mpibayes_bin
 
 # A batch job may lack the PATH entry that rustup adds for login shells.
 if ! command -v cargo >/dev/null 2>&1 && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then

@@ -8,6 +8,7 @@
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
 
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh" || exit 2
 if [ -z "${SLURM_JOB_ID:-}" ]; then
     echo "This is a batch script for Slurm: submit it with sbatch --export=ALL,CONFIG=my.toml ${0##*/}, or bash jobs/submit.sh" >&2
     exit 2
@@ -19,9 +20,10 @@ fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
 # By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
-# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own.
+# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
+# the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.)
 if sessions=$(mktemp -d); then
-    export OMPI_MCA_orte_local_tmpdir_base="$sessions"
+    export OMPI_MCA_orte_tmpdir_base="$sessions"
     trap 'rm -rf "$sessions"' EXIT
 fi
 

@@ -27,6 +27,7 @@ options=()
 [ -z "${THREADS:-}" ] || options+=("--cpus-per-task=$THREADS")
 [ -z "${TIME:-}" ] || options+=("--time=$TIME")
 [ -z "${TASKS:-}" ] || options+=("--array=1-$TASKS")
-export CONFIG MPIBAYES_HOME="${MPIBAYES_HOME:-${here%/jobs}}"
+# The helpers of the submitted script are beside it, whatever a loaded module has set.
+export CONFIG MPIBAYES_HOME="${here%/jobs}"
 set -x
 exec sbatch --export=ALL "${options[@]}" "$@" "$script"

@@ -23,7 +23,7 @@ scripts() {
     for script in jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run; do
         bash -n "$script" || return 1
     done
-    # shellcheck is optional.
+    # This linter is optional.
     if command -v shellcheck >/dev/null 2>&1; then
         shellcheck --severity=warning --exclude=SC1091 jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run || return 1
     fi

@@ -9,6 +9,7 @@ mod check;
 mod cli;
 mod convergence;
 mod data;
+mod install;
 mod interop;
 mod judgment;
 mod logistic_prior;
