@@ -29,7 +29,8 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let hosted: Vec<u32> = (0..ranks).map(|rank| layout.hosted(rank).count() as u32).collect();
     let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
     let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
-    let mut lines = vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
+    let mut lines =
+        vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
     let memory_of = |rank: u32| {
         let agents = report.bytes_of_agents(hosted.get(rank as usize).copied().unwrap_or(0))?;
         let draws = report.bytes_of_draws().unwrap_or(PENDING_DRAWS).min(PENDING_DRAWS);

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How often a rank looks for the signal.
 const POLL: Duration = Duration::from_millis(50);
 /// Rank 1 reports after this time if rank 0 is dead. Open MPI kills all ranks one second after the signal.
-const GRACE_PERIOD: Duration = Duration::from_millis(300);
+const GRACE_PERIOD: Duration = Duration::from_millis(150);
 
 /// Reports what is saved in the folder of a run when the launcher ends the job, by SIGTERM. Rank 0 reports, or rank 1 if rank 0 has died and
 /// therefore no longer locks the folder.

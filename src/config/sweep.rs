@@ -67,18 +67,18 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         let key: Vec<String> = at[1..].iter().flat_map(|part| part.split('.')).map(str::to_owned).collect();
         let dotted = key.join(".");
         if key.iter().any(String::is_empty) {
-            problems.push(wrong(&at, "its key has an empty part".into()));
+            problems.push(wrong(&at, "has a key with an empty part".into()));
         } else if let Some(set) = file.override_of(&key) {
-            problems.push(wrong(&at, format!("the sweep varies {dotted}, and {set} sets it: leave one out")));
+            problems.push(wrong(&at, format!("varies {dotted}, which {set} sets: leave one out")));
         } else if dotted == "cluster.threads" {
             let what = "cannot vary within a job, whose threads start once. Start a job for each number: --set cluster.threads=2";
             problems.push(wrong(&at, what.into()));
         } else if varied.iter().any(|other| other.at == key) {
-            problems.push(wrong(&at, format!("{dotted} is there twice")));
+            problems.push(wrong(&at, "is there twice".into()));
         } else {
             match value.as_array().map(Vec::as_slice) {
                 None => problems.push(wrong(&at, "must be a list of values, such as [1, 2]".into())),
-                Some([]) => problems.push(wrong(&at, "the list is empty: give at least one value".into())),
+                Some([]) => problems.push(wrong(&at, "is an empty list: give at least one value".into())),
                 Some(values) => {
                     let labels = labels(values);
                     let twice = (1..values.len()).find(|&later| {
@@ -86,7 +86,7 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
                             || values[..later].iter().any(|earlier| are_equal(earlier, &values[later]))
                     });
                     if let Some(twice) = twice {
-                        problems.push(wrong(&at, format!("{} is in the list twice", labels[twice])));
+                        problems.push(wrong(&at, format!("has {} twice", labels[twice])));
                     }
                     let place = wrong(&at, String::new()).place;
                     varied.push(Varied { at: key, place, values: values.iter().cloned().zip(labels).collect() });
@@ -95,12 +95,12 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         }
     }
     if varied.is_empty() && problems.is_empty() {
-        problems.push(wrong(&root, "it names no key: give a list for each key that varies, such as seed = [1, 2, 3]".into()));
+        problems.push(wrong(&root, "names no key: give a list for each key that varies, such as seed = [1, 2, 3]".into()));
     }
     let total = varied.iter().try_fold(1_usize, |total, key| total.checked_mul(key.values.len())).filter(|&n| n <= MAX_POINTS);
     match total {
         Some(total) if problems.is_empty() => points(file, &varied, total),
-        None => Err(vec![wrong(&root, format!("these lists span more than {MAX_POINTS} runs"))]),
+        None => Err(vec![wrong(&root, format!("spans more than {MAX_POINTS} runs"))]),
         Some(_) => Err(problems),
     }
 }
@@ -125,7 +125,7 @@ fn points(file: &RunFile, varied: &[Varied], total: usize) -> Result<Sweep, Vec<
             let with = point.with(at, values[chosen[key]].0.clone(), place.clone());
             point = with.map_err(|part| {
                 let root = [SWEEP.to_owned(), at.join(".")];
-                vec![file.problem_at(&root, format!("{part} is a value, not a table"))]
+                vec![file.problem_at(&root, format!("cannot be set: {part} is a value, not a table"))]
             })?;
         }
         let labels: Vec<String> = varied.iter().zip(&chosen).map(|(key, &choice)| key.values[choice].1.clone()).collect();
@@ -301,12 +301,12 @@ mod tests {
             ("", "there is no [sweep]"),
             ("[sweep]\n", "names no key"),
             ("[sweep]\nseed = 1\n", "line 8: 'sweep.seed' must be a list"),
-            ("[sweep]\nseed = []\n", "the list is empty"),
-            ("[sweep]\nseed = [1, 2, 1]\n", "1 is in the list twice"),
-            ("[sweep]\nmethod.step = [1, 1.0]\n", "1.0 is in the list twice"),
+            ("[sweep]\nseed = []\n", "is an empty list"),
+            ("[sweep]\nseed = [1, 2, 1]\n", "has 1 twice"),
+            ("[sweep]\nmethod.step = [1, 1.0]\n", "has 1.0 twice"),
             ("[sweep]\nmethod.x = [1]\n\"method.x\" = [2]\n", "twice"),
             ("[sweep]\nseed.x = [1]\n", "seed is a value, not a table"),
-            ("[sweep]\n\"method..x\" = [1]\n", "empty part"),
+            ("[sweep]\n\"method..x\" = [1]\n", "an empty part"),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.len() == 1 && found[0].contains(says), "{says:?} in {found:?}");

@@ -12,7 +12,7 @@ use crate::models::{DataSchema, Model, Scratch};
 use crate::number::Real;
 use crate::random::Seed;
 use crate::results::{POSTERIOR, ResultFile, ResultsError};
-use ndarray::{Array1, Array2, s};
+use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, s, stack};
 use std::sync::Arc;
 
 /// What a run predicts for rows of data.
@@ -79,17 +79,34 @@ trait Engine {
         rows: RawRows,
         columns: usize,
         scaling: &FeatureScaling,
-        draws_from: Option<u64>,
+        wanted: Wanted,
     ) -> Result<Predictions, BoxError>;
     /// The same of rows of a dataset.
-    fn predict_dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError>;
+    fn predict_dataset(
+        &mut self,
+        dataset: &Dataset,
+        split: Split,
+        rows: &[usize],
+        wanted: Wanted,
+    ) -> Result<Predictions, JobError>;
+}
+
+/// What is predicted beside means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Targets, drawn from the model; the rows have the numbers from this one on.
+    pub targets_from: Option<u64>,
+    /// The means given each draw of the posterior.
+    pub means_by_draw: bool,
 }
 
 /// What is predicted for some rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predictions {
-    /// Class probabilities (rows × classes), or means (rows × 1).
+    /// Class probabilities (rows × classes), or means (rows × 1), averaged over draws of the posterior.
     pub means: Array2<f64>,
+    /// The same given each draw of the posterior (draws × rows × outputs), if wanted.
+    pub means_by_draw: Option<Array3<f64>>,
     /// A target for each draw of the posterior (rows × draws), drawn from the model, if wanted.
     pub drawn_targets: Option<Array2<f64>>,
 }
@@ -103,18 +120,25 @@ struct ModelWithDraws<F> {
 }
 
 impl<F: Real> ModelWithDraws<F> {
-    /// Predictions for a shard, with drawn targets of rows that have the numbers from `draws_from` on.
-    fn predictions(&mut self, shard: &Shard<F>, draws_from: Option<u64>) -> Result<Predictions, BoxError> {
-        let means = self.means(shard)?;
-        let drawn_targets = draws_from
-            .and_then(|first| draw_targets(self.model.as_ref(), self.theta.view(), shard, (self.seed, first), &mut self.scratch));
-        Ok(Predictions { means, drawn_targets })
+    /// Predictions for a shard.
+    fn predictions(&mut self, shard: &Shard<F>, wanted: Wanted) -> Result<Predictions, BoxError> {
+        let theta = self.theta.clone();
+        let means = self.means(theta.view(), shard)?;
+        let by_draw = || theta.axis_chunks_iter(Axis(0), 1).map(|draw| self.means(draw, shard)).collect::<Result<Vec<_>, _>>();
+        let means_by_draw = wanted.means_by_draw.then(by_draw).transpose()?;
+        let stacked = |means: Vec<Array2<f64>>| stack(Axis(0), &means.iter().map(|means| means.view()).collect::<Vec<_>>());
+        let means_by_draw = means_by_draw.map(stacked).transpose()?;
+        let drawn_targets = wanted
+            .targets_from
+            .and_then(|first| draw_targets(self.model.as_ref(), theta.view(), shard, (self.seed, first), &mut self.scratch));
+        Ok(Predictions { means, means_by_draw, drawn_targets })
     }
 
-    fn means(&mut self, shard: &Shard<F>) -> Result<Array2<f64>, BoxError> {
+    /// Class probabilities or means, averaged over these draws of the posterior.
+    fn means(&mut self, theta: ArrayView2<F>, shard: &Shard<F>) -> Result<Array2<f64>, BoxError> {
         let mut means = Vec::new();
         let mut outputs = 1;
-        predict(self.model.as_ref(), self.theta.view(), shard, &mut self.scratch, |block| {
+        predict(self.model.as_ref(), theta, shard, &mut self.scratch, |block| {
             outputs = block.mean.ncols();
             means.extend(block.mean);
             Ok::<_, BoxError>(())
@@ -139,7 +163,7 @@ impl<F: Real> Engine for ModelWithDraws<F> {
         rows: RawRows,
         columns: usize,
         scaling: &FeatureScaling,
-        draws_from: Option<u64>,
+        wanted: Wanted,
     ) -> Result<Predictions, BoxError> {
         let RawRows { mut starts, columns: indices, values } = rows;
         let targets = Array1::zeros(starts.len());
@@ -156,15 +180,20 @@ impl<F: Real> Engine for ModelWithDraws<F> {
             }
         };
         shard.check(self.model.as_ref(), &mut self.scratch)?;
-        self.predictions(&shard, draws_from)
+        self.predictions(&shard, wanted)
     }
 
-    fn predict_dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize], draws: bool) -> Result<Predictions, JobError> {
+    fn predict_dataset(
+        &mut self,
+        dataset: &Dataset,
+        split: Split,
+        rows: &[usize],
+        wanted: Wanted,
+    ) -> Result<Predictions, JobError> {
         let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.without_targets();
         let place = |what: String| JobError::Prediction(format!("{}: {what}", dataset.path().display()));
         shard.check(self.model.as_ref(), &mut self.scratch).map_err(place)?;
-        let draws_from = rows.first().filter(|_| draws).map(|&first| first as u64);
-        self.predictions(&shard, draws_from).map_err(|cause| place(cause.to_string()))
+        self.predictions(&shard, wanted).map_err(|cause| place(cause.to_string()))
     }
 }
 
@@ -221,15 +250,15 @@ impl Predictor {
     }
 
     /// Class probabilities (rows × classes), or predictive means in the units of the targets (rows × 1). Rows have a value for each
-    /// feature, unless the run is on sparse data. Targets are drawn for rows with the numbers from `draws_from` on.
+    /// feature, unless the run is on sparse data.
     ///
     /// # Errors
     /// When rows lack values, or the model refuses them.
     ///
     /// # Panics
     /// When a row has a column that the run does not know.
-    pub fn predict_rows(&mut self, rows: RawRows, draws_from: Option<u64>) -> Result<Predictions, JobError> {
-        let predictions = self.engine.predict_rows(rows, self.columns, &self.scaling, draws_from);
+    pub fn predict_rows(&mut self, rows: RawRows, wanted: Wanted) -> Result<Predictions, JobError> {
+        let predictions = self.engine.predict_rows(rows, self.columns, &self.scaling, wanted);
         Ok(self.in_units(predictions.map_err(|cause| JobError::Prediction(cause.to_string()))?))
     }
 
@@ -276,9 +305,9 @@ impl Predictor {
         dataset: &Dataset,
         split: Split,
         rows: &[usize],
-        draws: bool,
+        wanted: Wanted,
     ) -> Result<Predictions, JobError> {
-        let predictions = self.engine.predict_dataset(dataset, split, rows, draws)?;
+        let predictions = self.engine.predict_dataset(dataset, split, rows, wanted)?;
         Ok(self.in_units(predictions))
     }
 
@@ -288,8 +317,12 @@ impl Predictor {
         if !self.classes.is_empty() {
             return predictions;
         }
-        let in_units = |values: Array2<f64>| values.mapv_into(|value| (value - offset) / scale);
-        Predictions { means: in_units(predictions.means), drawn_targets: predictions.drawn_targets.map(in_units) }
+        let in_units = |value: f64| (value - offset) / scale;
+        Predictions {
+            means: predictions.means.mapv_into(in_units),
+            means_by_draw: predictions.means_by_draw.map(|means| means.mapv_into(in_units)),
+            drawn_targets: predictions.drawn_targets.map(|targets| targets.mapv_into(in_units)),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{differing, flatten, shortened};
+use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
 use super::error::{ReportError, Result};
 use super::loo::{self, PredictiveScore, RowScores, predictive_scores};
 use super::run::{RunResults, data_label};
@@ -15,10 +15,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The key of the seed in a configuration.
-const SEED: &str = "seed";
-/// The key of the dataset in a configuration.
-const DATA: &str = "data.file";
 /// Settings that decide how much work a round is.
 const SETTINGS_OF_A_ROUND: [&str; 7] = [
     "method.name",
@@ -95,7 +91,7 @@ pub struct Entry {
     digest: String,
     /// Its configuration, by dotted key.
     #[serde(skip)]
-    config: BTreeMap<String, String>,
+    config: Config,
 }
 
 impl Comparison {
@@ -116,7 +112,7 @@ impl Comparison {
             }
         }
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
-        let differs = differing(&runs, same_data);
+        let differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
         for run in &mut runs {
             run.settings = differs.iter().map(|key| (key.clone(), run.config.get(key).cloned())).collect();
         }
@@ -240,15 +236,19 @@ impl Comparison {
         for name in &self.metrics {
             let best = self.best.get(name);
             let over_seeds = || self.groups.iter().map(|group| group.metrics[name]);
-            let means = text::values(&over_seeds().map(|value| value.mean).collect::<Vec<_>>());
-            let sds = text::values(&over_seeds().map(|value| value.sd).collect::<Vec<_>>());
-            let cells = self.groups.iter().zip(means.iter().zip(&sds)).map(|(group, (mean, sd))| {
+            // Formatted together, so that means and standard deviations have the same decimals.
+            let values: Vec<f64> = over_seeds().flat_map(|value| [value.mean, value.sd]).collect();
+            let values = text::values(&values);
+            let cells = self.groups.iter().zip(values.chunks(2)).map(|(group, value)| {
                 let mark = match best {
                     Some(best) if best.contains(&group.label) => " *",
                     Some(_) => "  ",
                     None => "",
                 };
-                format!("{mean} ± {sd}{mark}")
+                match value {
+                    [mean, sd] if sd != "-" => format!("{mean} ± {sd}{mark}"),
+                    value => format!("{}{mark}", value[0]),
+                }
             });
             let cells: Vec<String> = cells.collect();
             let heading = if best.is_some() { format!("{name}  ") } else { name.clone() };
@@ -275,7 +275,7 @@ impl Comparison {
 
 /// The runs that differ only in the seed, by groups.
 fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: bool) -> Vec<Group> {
-    let mut groups: Vec<(BTreeMap<String, String>, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<(Config, Vec<usize>)> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         let mut config = run.config.clone();
         let seed = config.remove(SEED);
@@ -283,7 +283,7 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
             config.remove(DATA);
         }
         // Two runs with the same seed are not two samples.
-        let fits = |group: &&mut (BTreeMap<String, String>, Vec<usize>)| {
+        let fits = |group: &&mut (Config, Vec<usize>)| {
             group.0 == config && group.1.iter().all(|&other| runs[other].config.get(SEED) != seed.as_ref())
         };
         match groups.iter_mut().find(fits) {

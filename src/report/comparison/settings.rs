@@ -1,11 +1,18 @@
 //! The settings in which runs differ, by dotted key.
 
-use super::{DATA, Entry, SEED};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The key of the seed.
+pub(super) const SEED: &str = "seed";
+/// The key of the dataset.
+pub(super) const DATA: &str = "data.file";
+
+/// A configuration by dotted key.
+pub(super) type Config = BTreeMap<String, String>;
 
 /// The values of a configuration by dotted key, such as `method.particles`. A choice with settings of its own is also a value:
 /// `method.cavity = { sites = { damping = 0.5 } }` gives `method.cavity`, which is `sites`, beside `method.cavity.sites.damping`.
-pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
     match value {
         toml::Value::Table(table) => {
             if let (Some(choice), 1, true) = (table.keys().next(), table.len(), prefix.contains('.')) {
@@ -22,10 +29,10 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut BTreeMap<Str
 
 /// The keys in which runs differ. A key that only one method, model or other choice has, with the same value in all of its runs, is left
 /// out.
-pub(super) fn differing(runs: &[Entry], same_data: bool) -> Vec<String> {
-    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.config.keys()).collect();
-    let differ = |key: &str, runs: &mut dyn Iterator<Item = &Entry>| -> bool {
-        let values: BTreeSet<Option<&String>> = runs.map(|run| run.config.get(key)).collect();
+pub(super) fn differing(runs: &[&Config], same_data: bool) -> Vec<String> {
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.keys()).collect();
+    let differ = |key: &str, runs: &mut dyn Iterator<Item = &&Config>| -> bool {
+        let values: BTreeSet<Option<&String>> = runs.map(|run| run.get(key)).collect();
         values.len() > 1
     };
     let differs = |key: &&&String| -> bool {
@@ -33,12 +40,12 @@ pub(super) fn differing(runs: &[Entry], same_data: bool) -> Vec<String> {
             return false;
         }
         let choices: Vec<String> = choices(key).filter(|choice| keys.contains(choice)).collect();
-        if choices.is_empty() || runs.iter().all(|run| run.config.contains_key(**key)) {
+        if choices.is_empty() || runs.iter().all(|run| run.contains_key(**key)) {
             return true;
         }
         // Compare the runs of each choice with one another.
-        let chosen = |run: &Entry| choices.iter().map(|choice| run.config.get(choice).cloned()).collect::<Vec<_>>();
-        let by_choice: BTreeSet<Vec<Option<String>>> = runs.iter().map(chosen).collect();
+        let chosen = |run: &Config| choices.iter().map(|choice| run.get(choice).cloned()).collect::<Vec<_>>();
+        let by_choice: BTreeSet<Vec<Option<String>>> = runs.iter().map(|run| chosen(run)).collect();
         by_choice.into_iter().any(|own| differ(key, &mut runs.iter().filter(|run| chosen(run) == own)))
     };
     let mut differing: Vec<String> = keys.iter().filter(differs).map(|key| (*key).clone()).collect();

@@ -1,0 +1,89 @@
+//! The arguments of `mpibayes predict`.
+
+use crate::cli::import::{HeaderName, column, delimiter, share};
+use crate::data::{Column, Delimiter};
+use std::path::PathBuf;
+
+/// Rows are predicted in blocks of this size, so that memory does not grow with the file.
+pub(super) const BLOCK: usize = 4096;
+
+const EXAMPLES: &str = "\
+Examples:
+  New rows; columns are matched by the names in the header, and other columns are ignored:
+    mpibayes predict runs/first new.csv -o predicted.csv
+
+  Rows with known classes in the column `kind`, for which metrics are reported:
+    mpibayes predict runs/first test.csv --label kind -o predicted.csv
+
+  A NumPy array, images of an IDX file, rows of a LIBSVM file with labels:
+    mpibayes predict runs/first new.npy -o predicted.csv
+    mpibayes predict runs/first t10k-images-idx3-ubyte.gz -o predicted.csv
+    mpibayes predict runs/first new.svm --label first -o predicted.csv
+
+  The test rows of a dataset, which has labels:
+    mpibayes predict runs/first data.h5 | head
+
+  The topic weights of documents, imported with any vocabulary, by a topic model:
+    mpibayes predict runs/topics corpus.h5 --split train -o weights.csv";
+
+/// Arguments of `mpibayes predict`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PredictArgs {
+    /// The folder of a finished run, or its result file
+    pub run: PathBuf,
+    /// The rows in original units: a table (CSV, TSV, spaces, Parquet, Arrow), LIBSVM, NPY, NPZ or IDX, plain or gzip, or a dataset; for a topic
+    /// model, a corpus
+    pub data: PathBuf,
+    /// The file for the predictions [default: standard output]
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    /// Replace that file if it exists
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
+    /// The column of labels or targets, if any: `first`, `last`, its number from 1, or its name; `first` for a LIBSVM file
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub label: Option<Column>,
+    /// Whether the first line names the columns [default: auto]
+    #[arg(long, value_enum)]
+    pub header: Option<HeaderName>,
+    /// The separator of columns [default: detected from the first line]
+    #[arg(long, value_name = "WHAT", value_parser = delimiter)]
+    pub delimiter: Option<Delimiter>,
+    /// The array in an NPZ file [default: the only one, or x or x_test]
+    #[arg(long, value_name = "NAME")]
+    pub features_name: Option<String>,
+    /// The share of the interval: of draws of the target, or of its mean [default: 0.9 for numbers and counts, no interval for classes]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub interval: Option<f64>,
+    /// What the interval is of: new targets, or their mean, which for classes is the probability [default: target, for classes mean]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub of: Option<IntervalOf>,
+    /// Also write this many predictive draws of each row, each at another draw of the posterior
+    #[arg(long, value_name = "N")]
+    pub draws: Option<usize>,
+    /// The chain of a topic model: topics of different chains have no common order [default: 0]
+    #[arg(long, value_name = "CHAIN")]
+    pub chain: Option<usize>,
+    /// The rows of a dataset, or documents of a corpus [default: test, if there are any]
+    #[arg(long, value_enum)]
+    pub split: Option<SplitName>,
+}
+
+/// What an interval of a prediction is of, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum IntervalOf {
+    /// New targets: it contains this share of them
+    Target,
+    /// The mean of targets, or the probability of classes: it contains it with this probability
+    Mean,
+}
+
+/// A part of a dataset, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SplitName {
+    /// The training rows
+    Train,
+    /// The test rows
+    Test,
+}

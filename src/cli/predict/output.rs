@@ -1,0 +1,207 @@
+//! The CSV file of predictions, with a tally for the metrics.
+
+use super::args::{BLOCK, IntervalOf, PredictArgs};
+use crate::job::predictor::{Predictions, Predictor, Wanted};
+use crate::metrics::Tally;
+use crate::report::coefficients::Interval;
+use crate::report::text;
+use anyhow::ensure;
+use ndarray::{ArrayView1, Axis};
+use std::io::Write;
+
+/// The rows of a block if each has a prediction for every draw: 1,000 draws of ten classes then take 20 MB.
+const SMALL_BLOCK: usize = 256;
+
+/// What was predicted.
+pub(super) struct Predicted {
+    /// The number of rows or documents, with the noun.
+    pub count: String,
+    /// How many rows could not be predicted, and why the first of them could not.
+    pub unpredicted: Option<(usize, String)>,
+    /// The metrics, if labels are known.
+    pub metrics: Option<String>,
+}
+
+/// The CSV file of predictions, with a tally for the metrics.
+pub(super) struct Output {
+    csv: csv::Writer<Box<dyn Write>>,
+    /// The interval, if there is one.
+    interval: Option<Interval>,
+    /// What it is of.
+    of: IntervalOf,
+    /// How many predictive draws are written.
+    draws: usize,
+    classes: Vec<String>,
+    labelled: bool,
+    tally: Tally,
+    rows: usize,
+    /// How many rows of a table with labels have none.
+    without_label: usize,
+    /// How many rows have no prediction, and why the first of them has none.
+    unpredicted: Option<(usize, String)>,
+}
+
+impl Output {
+    pub(super) fn new(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Self> {
+        let classes = predictor.classes.clone();
+        let tally = if classes.is_empty() { Tally::number() } else { Tally::classes(classes.len()) };
+        let (can_draw, draws, most) = (predictor.can_draw(), args.draws.unwrap_or(0), predictor.draws());
+        let usual = if classes.is_empty() && can_draw { IntervalOf::Target } else { IntervalOf::Mean };
+        let of = args.of.unwrap_or(usual);
+        ensure!(
+            can_draw || draws == 0 && of == IntervalOf::Mean,
+            "--draws and --of target are for models that draw targets, such as regressions, which the model of this run does not"
+        );
+        ensure!(
+            classes.is_empty() || of == IntervalOf::Mean,
+            "--of target is for numbers and counts: leave it out for intervals of probabilities"
+        );
+        ensure!(draws <= most, "--draws {draws}: predictions are made with {most} draws of the posterior");
+        let Interval { mass, kind } = Interval::default();
+        let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
+        let is_wanted = args.interval.is_some() || args.of.is_some() || of == IntervalOf::Target;
+        let interval = is_wanted.then_some(interval);
+        Ok(Self {
+            csv: csv::Writer::from_writer(to),
+            interval,
+            of,
+            draws,
+            classes,
+            labelled: false,
+            tally,
+            rows: 0,
+            without_label: 0,
+            unpredicted: None,
+        })
+    }
+
+    /// What the model must predict for the next rows.
+    pub(super) fn wanted(&self) -> Wanted {
+        let draws_targets = self.draws > 0 || self.interval.is_some() && self.of == IntervalOf::Target;
+        let means_by_draw = self.interval.is_some() && self.of == IntervalOf::Mean;
+        Wanted { targets_from: draws_targets.then_some(self.rows as u64), means_by_draw }
+    }
+
+    /// How many rows are predicted at once, so that memory does not grow with the file.
+    pub(super) fn block(&self) -> usize {
+        if self.wanted().means_by_draw { SMALL_BLOCK } else { BLOCK }
+    }
+
+    /// The names of the numbers with an interval: each class, or the mean or target.
+    fn subjects(&self) -> Vec<String> {
+        match (self.classes.is_empty(), self.of) {
+            (true, IntervalOf::Target) => vec![String::new()],
+            (true, IntervalOf::Mean) => vec!["mean ".to_owned()],
+            (false, _) => self.classes.iter().map(|class| format!("p({class}) ")).collect(),
+        }
+    }
+
+    pub(super) fn head(&mut self, labelled: bool) -> anyhow::Result<()> {
+        self.labelled = labelled;
+        let mut head = vec!["row".to_owned(), "predicted".to_owned()];
+        head.extend(labelled.then(|| "label".to_owned()));
+        head.extend(self.classes.iter().map(|class| format!("p({class})")));
+        if let Some(interval) = self.interval {
+            for subject in self.subjects() {
+                head.push(format!("{subject}sd"));
+                head.extend(interval.headings().map(|heading| format!("{subject}{heading}")));
+            }
+        }
+        head.extend((1..=self.draws).map(|draw| format!("draw_{draw}")));
+        Ok(self.csv.write_record(head)?)
+    }
+
+    /// Writes predictions of the next rows, with their labels if known.
+    pub(super) fn add(&mut self, predictions: &Predictions, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
+        let Predictions { means, means_by_draw, drawn_targets } = predictions;
+        for (at, mean) in means.rows().into_iter().enumerate() {
+            let mut record = vec![(self.rows + at).to_string()];
+            record.push(match self.classes.is_empty() {
+                true => mean[0].to_string(),
+                false => most_probable(mean).map_or_else(String::new, |class| self.classes[class].clone()),
+            });
+            record.extend(labels.get(at).cloned());
+            if !self.classes.is_empty() {
+                record.extend(mean.iter().map(f64::to_string));
+            }
+            if let Some(means) = means_by_draw {
+                means.index_axis(Axis(1), at).columns().into_iter().for_each(|values| self.add_interval(values, &mut record));
+            }
+            if let Some(drawn) = drawn_targets {
+                self.add_draws(drawn.row(at), &mut record);
+            }
+            self.csv.write_record(record)?;
+        }
+        self.rows += means.nrows();
+        if self.labelled {
+            let known: Vec<usize> = (0..targets.len()).filter(|&row| !targets[row].is_nan()).collect();
+            self.without_label += targets.len() - known.len();
+            let (means, targets) = (means.select(Axis(0), &known), ArrayView1::from(targets).select(Axis(0), &known));
+            // The density of a number needs the noise of the model, which is unknown here.
+            let density = |(mean, &target): (ArrayView1<f64>, &f64)| {
+                if self.classes.is_empty() { f64::NAN } else { mean[target as usize] }
+            };
+            let density: Vec<f64> = means.rows().into_iter().zip(&targets).map(density).collect();
+            self.tally.add(means.view(), &density, targets.view());
+        }
+        Ok(())
+    }
+
+    /// Writes a row without a prediction.
+    pub(super) fn add_unpredicted(&mut self, label: Option<&str>, why: String) -> anyhow::Result<()> {
+        let mut record = vec![self.rows.to_string(), String::new()];
+        record.extend(label.map(str::to_owned));
+        let of_intervals = self.interval.map_or(0, |interval| self.subjects().len() * (1 + interval.headings().len()));
+        let numbers = of_intervals + self.classes.len() + self.draws;
+        record.resize(record.len() + numbers, String::new());
+        self.csv.write_record(record)?;
+        self.rows += 1;
+        self.unpredicted.get_or_insert((0, why)).0 += 1;
+        Ok(())
+    }
+
+    /// Appends the standard deviation and the interval of values.
+    fn add_interval(&self, values: ArrayView1<f64>, record: &mut Vec<String>) {
+        if let Some(interval) = self.interval {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            record.push(values.std(1.0).to_string());
+            record.extend(interval.of(&sorted).map(|end| end.to_string()));
+        }
+    }
+
+    /// Appends the standard deviation and the interval of predictive draws, and some of these.
+    fn add_draws(&self, drawn: ArrayView1<f64>, record: &mut Vec<String>) {
+        if self.of == IntervalOf::Target {
+            self.add_interval(drawn, record);
+        }
+        let spread = (0..self.draws).map(|draw| drawn[draw * drawn.len() / self.draws]);
+        record.extend(spread.map(|value| match self.classes.get(value as usize) {
+            Some(class) if !value.is_nan() => class.clone(),
+            _ => value.to_string(),
+        }));
+    }
+
+    /// What was predicted.
+    pub(super) fn finish(mut self) -> anyhow::Result<Predicted> {
+        self.csv.flush()?;
+        let unpredicted = self.unpredicted.take();
+        let count = text::counted(self.rows - unpredicted.as_ref().map_or(0, |(rows, _)| *rows), "row");
+        let metrics = self.labelled.then(|| {
+            let values = self.tally.finish().values();
+            let known = values.into_iter().filter(|(_, value)| !value.is_nan());
+            let metrics = known.map(|(name, value)| format!("{name} {}", text::value(value))).collect::<Vec<_>>().join(", ");
+            match self.without_label {
+                0 => metrics,
+                rows => format!("{metrics} ({} without a label left out)", text::counted(rows, "row")),
+            }
+        });
+        Ok(Predicted { count, unpredicted, metrics })
+    }
+}
+
+/// The most probable class, the first one among ties; `None` if a probability is NaN because draws have diverged.
+fn most_probable(row: ArrayView1<f64>) -> Option<usize> {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if row.iter().any(|p| p.is_nan()) { None } else { row.iter().position(|&p| p == largest) }
+}

@@ -1,0 +1,106 @@
+//! Rows that are predicted in blocks, and the meaning of their labels.
+
+use super::output::Output;
+use crate::data::{DataError, Levels, Place, is_missing, listed};
+use crate::job::predictor::{Predictor, RawRows};
+use std::path::Path;
+
+/// Rows that are predicted block by block.
+pub(super) struct Rows<'a, 'b> {
+    predictor: &'a mut Predictor,
+    output: &'b mut Output,
+    path: &'a Path,
+    raw: RawRows,
+    labels: Vec<String>,
+    targets: Vec<f64>,
+    labels_of_run: KnownLabels,
+    failed: Option<anyhow::Error>,
+}
+
+impl<'a, 'b> Rows<'a, 'b> {
+    pub(super) fn new(path: &'a Path, predictor: &'a mut Predictor, output: &'b mut Output) -> Self {
+        let labels_of_run = KnownLabels::new(&predictor.classes);
+        let (raw, labels, targets) = (RawRows::default(), Vec::new(), Vec::new());
+        Self { predictor, output, path, raw, labels, targets, labels_of_run, failed: None }
+    }
+
+    /// Adds a row that cannot be predicted.
+    pub(super) fn push_unpredicted(&mut self, label: Option<&str>, why: String) -> Result<(), DataError> {
+        let written = if self.raw.is_empty() { Ok(()) } else { self.flush() };
+        let written = written.and_then(|()| self.output.add_unpredicted(label, why));
+        self.stop_on(written)
+    }
+
+    /// Reading ends at an error of predicting or writing, which is kept.
+    pub(super) fn stop_on(&mut self, written: anyhow::Result<()>) -> Result<(), DataError> {
+        written.map_err(|cause| {
+            self.failed = Some(cause);
+            DataError::Request("stopped".into())
+        })
+    }
+
+    /// Adds a row, with its label if known.
+    pub(super) fn push(
+        &mut self,
+        row: impl IntoIterator<Item = (u32, f64)>,
+        label: Option<&str>,
+        place: Place,
+    ) -> Result<(), DataError> {
+        if let Some(label) = label {
+            let target = self.labels_of_run.target(label);
+            self.targets.push(target.map_err(|what| DataError::content(self.path, place, what))?);
+            self.labels.push(label.to_owned());
+        }
+        self.raw.push(row);
+        if self.raw.len() < self.output.block() {
+            return Ok(());
+        }
+        let written = self.flush();
+        self.stop_on(written)
+    }
+
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        let predictions = self.predictor.predict_rows(std::mem::take(&mut self.raw), self.output.wanted())?;
+        self.output.add(&predictions, &self.labels, &self.targets)?;
+        self.labels.clear();
+        self.targets.clear();
+        Ok(())
+    }
+
+    /// Predicts the remaining rows if reading has succeeded.
+    pub(super) fn finish(mut self, read: Result<(), DataError>) -> anyhow::Result<()> {
+        match self.failed.take() {
+            Some(cause) => Err(cause),
+            None => {
+                read?;
+                if self.raw.is_empty() { Ok(()) } else { self.flush() }
+            }
+        }
+    }
+}
+
+/// What labels of the run's data mean.
+pub(super) struct KnownLabels {
+    classes: Levels,
+}
+
+impl KnownLabels {
+    pub(super) fn new(classes: &[String]) -> Self {
+        Self { classes: Levels::known(classes) }
+    }
+
+    /// The index of a class, or the number, of a label; NaN if it is missing.
+    pub(super) fn target(&self, label: &str) -> Result<f64, String> {
+        if let Some(class) = self.classes.find(label.as_bytes()) {
+            return Ok(f64::from(class));
+        }
+        if is_missing(label.as_bytes()) {
+            return Ok(f64::NAN);
+        }
+        if self.classes.names().is_empty() {
+            let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
+            return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
+        }
+        Err(format!("unknown class {label:?}: the run has {}", listed(self.classes.names())))
+    }
+}
