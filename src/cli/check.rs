@@ -5,13 +5,17 @@ use super::resources::{self, Request};
 use super::run::parse_override;
 use crate::config::{Override, Problem, Registry, Run, RunFile, sweep};
 use crate::data::Task;
-use crate::job::{CheckReport, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast};
+use crate::job::{CheckReport, ClassCounts, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast};
 use crate::report::text;
 use crate::results;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// The most agents and classes in a table of both.
+const SHOWN_AGENTS: usize = 20;
+const SHOWN_CLASSES: usize = 12;
 
 /// Arguments of `mpibayes check`.
 #[derive(clap::Args, Debug)]
@@ -46,10 +50,10 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let found =
         if sweep::is_sweep(&file) { sweep_report(&file, registry, &output) } else { run_report(&file, registry, &output) };
     match found {
-        Ok((text, run, report)) => {
+        Ok(Checked { text, run, report, runs }) => {
             print(&text)?;
             if let Some(ranks) = args.ranks {
-                let request = Request { ranks, threads: usize::from(args.threads) };
+                let request = Request { ranks, threads: usize::from(args.threads), runs };
                 let forecast = measure(&run, registry, request, args.measure)?;
                 print(&resources::describe(&report, request, forecast.as_ref()))?;
             }
@@ -65,6 +69,16 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// A run that can be started, or the first run of a sweep.
+struct Checked {
+    /// What it is, for people.
+    text: String,
+    run: Run,
+    report: CheckReport,
+    /// How many runs there are.
+    runs: usize,
+}
+
 /// Carries out a part of the run to see how long it takes. None if no time is given for this.
 fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> anyhow::Result<Option<Forecast>> {
     if seconds == 0 {
@@ -76,26 +90,30 @@ fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> an
 }
 
 /// Describes a run.
-fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<(String, Run, CheckReport), Vec<Problem>> {
+fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let (run, report) = check(file, registry)?;
     let data = report.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()));
     let used = folder_use(&run, data, output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
-    Ok((format!("{} can be run\n{}", file.path().display(), describe(&report, output, used)), run, report))
+    let text = format!("{} can be run\n{}", file.path().display(), describe(&report, output, used));
+    Ok(Checked { text, run, report, runs: 1 })
 }
 
 /// Checks all runs of a sweep, and describes the first.
-fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<(String, Run, CheckReport), Vec<Problem>> {
+fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let grid = sweep::grid(file)?;
     let mut checked = check_sweep(&grid, registry)?;
     let mut text =
         format!("{} can be run: {} over {}\n", file.path().display(), text::counted(checked.len(), "run"), grid.keys.join(", "));
+    for note in &grid.notes {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "note: {note}");
+    }
     // A grid has at least one run.
     let (run, first) = checked.swap_remove(0);
     let name = &grid.points[0].name;
-    // Writing to a string does not fail.
     let _ = writeln!(text, "the first run, {name}:");
     text.push_str(&describe(&first, &output.join(name), FolderUse::Begin));
-    Ok((text, run, first))
+    Ok(Checked { text, run, report: first, runs: grid.points.len() })
 }
 
 /// Describes a run, a line for each property.
@@ -177,6 +195,9 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
         format!("{}: config.toml, data.digest, result.h5, and checkpoint.bin during the run", output.display()),
     ));
     let mut text = text::pairs(&lines);
+    if let Some(counts) = &report.class_counts {
+        text.push_str(&table_of_classes(counts));
+    }
     match used {
         FolderUse::Begin => {}
         FolderUse::Resume => text.push_str("note: the folder holds this run, not finished: `mpibayes run` resumes it\n"),
@@ -186,6 +207,20 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// A table of the rows of each class at each agent.
+fn table_of_classes(ClassCounts { classes, rows }: &ClassCounts) -> String {
+    let shown = rows.nrows().min(SHOWN_AGENTS);
+    let mut columns = vec![("agent".to_owned(), (0..shown).map(|agent| agent.to_string()).collect())];
+    for (class, counts) in classes.iter().zip(rows.columns()).take(SHOWN_CLASSES) {
+        columns.push((class.clone(), counts.iter().take(shown).map(|&rows| text::count(rows)).collect()));
+    }
+    let left_out = [(rows.nrows() - shown, "agent"), (classes.len().saturating_sub(SHOWN_CLASSES), "class")];
+    let left_out: Vec<String> =
+        left_out.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| text::counted(*count, noun)).collect();
+    let left_out = if left_out.is_empty() { String::new() } else { format!("  without {} more\n", left_out.join(" and ")) };
+    format!("training rows of each class:\n{}{left_out}", text::table(&columns))
 }
 
 /// Bytes of main memory, where the system tells.

@@ -94,7 +94,9 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let table = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",
         (_, true) => comparison.csv()?,
-        _ if args.output.is_none() => comparison.table(args.each_run) + "\n  --output FILE.svg draws a figure\n",
+        _ if args.output.is_none() && !comparison.metrics.is_empty() => {
+            comparison.table(args.each_run) + "\n  --output FILE.svg draws a figure\n"
+        }
         _ => comparison.table(args.each_run),
     };
     match &args.output {
@@ -103,6 +105,11 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
             let metric = args.metric.as_deref();
             let place = drawing::Place { picture: &args.picture, output };
+            if args.against.is_none() && axis == XAxis::Seconds {
+                eprintln!(
+                    "mpibayes: drawn against time, because rounds of these runs are not the same amount of work: see --against"
+                );
+            }
             let notes = drawing::draw_comparison(&comparison, &runs, metric, axis, args.band.band, place)?;
             print(&table).context("cannot print the comparison")?;
             // On standard error: standard output may be a table for another program.

@@ -1,10 +1,11 @@
 //! Drawing and writing the figures of `mpibayes plot` and `mpibayes compare`.
 
 use super::output::print;
-use super::picture::{Band, Format, PictureArgs, PlotArgs};
+use super::picture::{Axis, Band, Format, PictureArgs, PlotArgs};
 use super::several_runs::SeveralRuns;
 use crate::partial::PartialFile;
 use crate::plots::{self, Figure, HistoryOptions};
+use crate::report::coefficients::Interval;
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
 use crate::report::{RunResults, runs_of_sweep};
@@ -23,7 +24,9 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
     }
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     let run = RunResults::open(&args.run)?;
-    let figures = figures(args, &RunFigures::new(&run))?;
+    let Interval { mass, kind } = Interval::default();
+    let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
+    let figures = figures(args, &RunFigures::new(&run, interval))?;
     if let (Some(file), [_, _, ..]) = (into_file, figures.as_slice()) {
         let names: Vec<&str> = figures.iter().map(|figure| figure.0.as_str()).collect();
         bail!("{} is one file for several figures ({}): choose one kind, or give a folder", file.display(), names.join(", "));
@@ -56,7 +59,11 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
 fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Figure)>> {
     let path = args.run.display();
     let mut figures = Vec::new();
-    let options = HistoryOptions { x_axis: args.against.into(), columns: args.metric.clone(), details: args.details };
+    let options = HistoryOptions {
+        x_axis: args.against.unwrap_or(Axis::Round).into(),
+        columns: args.metric.clone(),
+        details: args.details,
+    };
     let kinds = if args.kinds.is_empty() { &FigureKind::ALL[..] } else { &args.kinds };
     for &kind in kinds {
         match run.figure(kind, &options, &args.parameter).with_context(|| path.to_string())? {
@@ -105,10 +112,11 @@ fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
         bail!("{}: this is one file for several figures: choose one with --metric NAME, or give a folder", file.display());
     }
     let folder = args.output.clone().unwrap_or_else(|| args.run.join("plots"));
+    let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
     for metric in metrics {
         let output = into_file.map_or_else(|| folder.join(metric), Path::to_path_buf);
         let place = Place { picture: &args.picture, output: &output };
-        let notes = draw_comparison(&comparison, &results, Some(metric), args.against.into(), args.band.band, place)?;
+        let notes = draw_comparison(&comparison, &results, Some(metric), axis, args.band.band, place)?;
         notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
     }
     Ok(())

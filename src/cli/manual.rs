@@ -39,6 +39,9 @@ pub struct ManArgs {
     /// Write all pages to this folder: mpibayes.1, mpibayes-run.1, ... [default: print mpibayes.1]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// The subcommand whose page is printed [default: that of the program]
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub command: Option<String>,
 }
 
 /// Prints the manual page, or writes all pages.
@@ -49,7 +52,12 @@ pub fn run(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     match &args.output {
-        None => print(&String::from_utf8_lossy(&page(&command)?))?,
+        None => {
+            let chosen = args.command.as_ref().map_or(Some(&command), |name| command.find_subcommand(name));
+            let chosen =
+                chosen.with_context(|| format!("there is no subcommand {:?}", args.command.as_deref().unwrap_or_default()))?;
+            print(&String::from_utf8_lossy(&page(chosen)?))?
+        }
         Some(folder) => {
             std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
             let mut commands = vec![&command];
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn every_command_has_a_page_with_its_sections() {
         let folder = tempfile::tempdir().unwrap();
-        run(&ManArgs { output: Some(folder.path().to_owned()) }, Cli::command()).unwrap();
+        run(&ManArgs { output: Some(folder.path().to_owned()), command: None }, Cli::command()).unwrap();
         let read = |name: &str| std::fs::read_to_string(folder.path().join(format!("{name}.1"))).unwrap();
         let names: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
         for name in &names {

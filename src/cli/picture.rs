@@ -1,5 +1,6 @@
 //! Command-line arguments for figures.
 
+use super::import::share;
 use crate::report::figures::FigureKind;
 use crate::results::XAxis;
 use anyhow::bail;
@@ -144,15 +145,18 @@ pub struct PlotArgs {
     /// The band around a mean.
     #[command(flatten)]
     pub band: BandArgs,
-    /// The horizontal axis of `history` and of the figures of a sweep
-    #[arg(long, value_name = "AXIS", default_value = "round")]
-    pub against: Axis,
+    /// The horizontal axis of `history` and of the figures of a sweep [default: round; for a sweep, that of `compare`]
+    #[arg(long, value_name = "AXIS")]
+    pub against: Option<Axis>,
     /// Only these columns of the metrics or the history, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub metric: Vec<String>,
     /// Add all columns of the history, which the method logged
     #[arg(long)]
     pub details: bool,
+    /// The share of the posterior in the intervals of `coefficients` [default: 0.9]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub interval: Option<f64>,
     /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated
     #[arg(long, value_name = "NAME")]
     pub parameter: Vec<String>,

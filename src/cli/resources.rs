@@ -8,6 +8,8 @@ use crate::report::text;
 const IDLE_RANK: u64 = 48 << 20;
 /// Draws that rank 0 holds before it writes them.
 const PENDING_DRAWS: u64 = 64 << 20;
+/// With a smaller share of ranks at work, the others are of little use.
+const HALF: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
 const MARGIN: f64 = 1.5;
 /// Time limits are multiples of this.
@@ -20,11 +22,13 @@ const HUNDRED_MIB: u64 = 100 << 20;
 pub(super) struct Request {
     pub ranks: u32,
     pub threads: usize,
+    /// Runs of a sweep, one after another, which are assumed to take as long as the first.
+    pub runs: usize,
 }
 
 /// Describes what the run needs, a line for each resource, and options for Slurm.
 pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<&Forecast>) -> String {
-    let Request { ranks, threads } = request;
+    let Request { ranks, threads, runs } = request;
     let layout = Layout { ranks, agents: report.agents, dedicated: report.dedicated, placement: Placement::Blocks };
     let hosted: Vec<u32> = (0..ranks).map(|rank| layout.hosted(rank).count() as u32).collect();
     let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
@@ -49,7 +53,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     lines.push(("disk", format!("{draws}{checkpoint}")));
     let mut notes = Vec::new();
     if let Some(forecast) = forecast {
-        lines.push(("time", time(forecast)));
+        lines.push(("time", time(forecast, runs)));
         if forecast.seconds.is_some() {
             notes.push(format!(
                 "the time is that of {} of {} rounds, carried out on this machine; a network with {:.0} µs and {:.0} GB/s is assumed",
@@ -60,23 +64,30 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
             ));
         }
     }
+    let busy = forecast.map_or(f64::NAN, |forecast| forecast.busy_agents);
+    if ranks > 1 && ranks <= report.agents && busy < HALF * f64::from(ranks) {
+        notes.push(format!("on average {busy:.1} agents work at the same time: fewer ranks take hardly longer"));
+    }
     if ranks > report.agents {
         notes.push(format!("only {} of the ranks have an agent: agents = {ranks} uses all", report.agents));
     }
     let mut shown = text::pairs(&lines);
     notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
-    shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds))
+    shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds).map(|seconds| seconds * runs as f64))
 }
 
-fn time(forecast: &Forecast) -> String {
+fn time(forecast: &Forecast, runs: usize) -> String {
     match forecast.seconds {
+        Some(seconds) if runs > 1 => {
+            format!("about {} for {runs} runs that take as long as the first", text::seconds(seconds * runs as f64))
+        }
         Some(seconds) => format!("about {}", text::seconds(seconds)),
         None => "no round was finished: measure longer, such as with --measure 600".to_owned(),
     }
 }
 
 /// Options for `sbatch`, with a margin.
-fn batch_options(Request { ranks, threads }: Request, memory: Option<u64>, seconds: Option<f64>) -> String {
+fn batch_options(Request { ranks, threads, .. }: Request, memory: Option<u64>, seconds: Option<f64>) -> String {
     let mut options = vec![format!("--ntasks={ranks}"), format!("--cpus-per-task={threads}")];
     if let Some(memory) = memory {
         let for_core = MARGIN * memory as f64 / threads.max(1) as f64;

@@ -1,7 +1,7 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
 use super::output::print_error;
-use super::termination::report_when_terminated;
+use super::termination::{self, report_when_terminated};
 use crate::cluster::mpi::World;
 use crate::cluster::placement;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
@@ -133,6 +133,7 @@ pub(super) fn launch(
             world.abort(1)
         }
     };
+    termination::end();
     // Until rank 0 has written the results and said what there is to say. Ending MPI waits as well, but takes all of a core, and
     // a launcher that saw another rank fail first might kill rank 0 before: its exit code is that of the job.
     drop(world.agree(Ok(())));

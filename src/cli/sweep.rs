@@ -343,6 +343,7 @@ impl SweepState {
         let whose =
             part.map_or_else(String::new, |part| format!(", {} of them in task {}/{}", plan.len(), part.task, part.tasks));
         let all = text::counted(self.sweep.points.len(), "run");
+        self.sweep.notes.iter().for_each(|note| eprintln!("mpibayes: note: {note}"));
         eprintln!("mpibayes: a sweep of {all} over {}{whose}, in {}", self.sweep.keys.join(", "), self.folder.display());
         Ok(plan)
     }

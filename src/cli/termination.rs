@@ -4,12 +4,20 @@ use crate::cluster::mpi::World;
 use crate::report::text;
 use crate::results::{Reporting, checkpoint_file, is_locked, was_terminated};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a rank looks for the signal.
 const POLL: Duration = Duration::from_millis(50);
 /// Rank 1 reports after this time if rank 0 is dead. Open MPI kills all ranks one second after the signal.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
+
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// The job has ended in order: nothing is to be reported.
+pub(super) fn end() {
+    HAS_ENDED.store(true, Ordering::Relaxed);
+}
 
 /// Reports what is saved in the folder of a run when the launcher ends the job, by SIGTERM. Rank 0 reports, or rank 1 if rank 0 has died and
 /// therefore no longer locks the folder.
@@ -24,7 +32,7 @@ pub(super) fn report_when_terminated(world: &World, folder: &Path) {
         }
         if rank == 1 {
             std::thread::sleep(GRACE_PERIOD);
-            if is_locked(&folder) {
+            if HAS_ENDED.load(Ordering::Relaxed) || is_locked(&folder) {
                 return;
             }
         }

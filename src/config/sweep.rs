@@ -18,6 +18,8 @@ pub struct Sweep {
     pub keys: Vec<String>,
     /// The runs; the last key varies fastest.
     pub points: Vec<Point>,
+    /// Which keys of the file have no effect, in a sentence for each table that the sweep replaces.
+    pub notes: Vec<String>,
 }
 
 /// One run of a grid.
@@ -132,7 +134,26 @@ fn points(file: &RunFile, varied: &[Varied], total: usize) -> Result<Sweep, Vec<
         let name: Vec<String> = names.iter().zip(&labels).map(|(name, label)| format!("{name}={label}")).collect();
         points.push(Point { name: shortened(name.join(",")), labels, file: point });
     }
-    Ok(Sweep { keys: varied.iter().map(|key| key.at.join(".")).collect(), points })
+    let notes = varied.iter().filter_map(|key| replaced_keys(&base, varied, key)).collect();
+    Ok(Sweep { keys: varied.iter().map(|key| key.at.join(".")).collect(), points, notes })
+}
+
+/// A note about the keys of a table that the tables of a sweep, which replace it, do not repeat.
+fn replaced_keys(base: &RunFile, varied: &[Varied], key: &Varied) -> Option<String> {
+    let (first, rest) = key.at.split_first()?;
+    let replaced = rest.iter().try_fold(base.table().get(first)?, |table, part| table.get(part))?.as_table()?;
+    let tables: Vec<&toml::Table> = key.values.iter().filter_map(|(value, _)| value.as_table()).collect();
+    let is_varied =
+        |name: &String| varied.iter().any(|other| other.at.starts_with(&key.at) && other.at.get(key.at.len()) == Some(name));
+    let lost = replaced.keys().filter(|name| *name != "name" && !is_varied(name));
+    let lost: Vec<&str> = lost.filter(|name| tables.iter().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
+    let place = key.at.join(".");
+    (!tables.is_empty() && !lost.is_empty()).then(|| {
+        format!(
+            "[{place}] of the file has no effect where the sweep replaces it: repeat {} in each of its tables",
+            lost.join(", ")
+        )
+    })
 }
 
 /// The values below a table that are no tables.
@@ -265,6 +286,14 @@ mod tests {
         assert_eq!(sweep.points[1].name, "rounds=3,method=dsvgd");
         let method = &sweep.points[1].file.table()["method"];
         assert_eq!((&method["local_steps"], &method["rounds"], method.get("particles")), (&7.into(), &3.into(), None));
+        assert!(
+            sweep.notes.len() == 1 && sweep.notes[0].ends_with("repeat particles in each of its tables"),
+            "{:?}",
+            sweep.notes
+        );
+        // The control: nothing is lost.
+        let text = "[sweep]\nmethod = [{ name = \"svgd\", particles = 1 }, { name = \"dsvgd\", particles = 2 }]\nseed = [1]\n";
+        assert!(read(text).unwrap().notes.is_empty());
     }
 
     #[test]

@@ -2,20 +2,24 @@
 
 use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
+use super::problem::assign;
 use super::tune::can_be_tuned;
 use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Partition, Split, Targets, Task};
 use crate::methods::tuning::Found;
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Sharing, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
+use ndarray::Array2;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Values of a split that the model is asked about, which takes less than a tenth of a second to read.
 const CHECKED_VALUES: usize = 1 << 22;
+/// Rows with at least this many features are probably images or the like, whose columns are correlated.
+const MANY_CORRELATED: usize = 64;
 /// Values that are read at once.
 const BLOCK_VALUES: usize = 1 << 20;
 
@@ -57,6 +61,15 @@ pub enum DataContent {
     },
 }
 
+/// The training rows of each class at each agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// The classes.
+    pub classes: Vec<String>,
+    /// Rows (agents × classes).
+    pub rows: Array2<usize>,
+}
+
 /// A run that can be started.
 #[derive(Clone, Debug)]
 pub struct CheckReport {
@@ -80,6 +93,8 @@ pub struct CheckReport {
     pub data: Option<DataReport>,
     /// Training rows or documents of the agents with the fewest and with the most.
     pub rows_per_agent: (usize, usize),
+    /// The training rows of each class at each agent, if the partition depends on classes.
+    pub class_counts: Option<ClassCounts>,
     /// What the method needs.
     pub estimate: ResourceEstimate,
     /// Bytes of a value.
@@ -217,6 +232,10 @@ trait Checked: JobData {
     fn evaluate_every(run: &RunOf<Self>) -> Option<u64>;
     /// The first round whose predictions are averaged over evaluations, if any are.
     fn average_from(run: &RunOf<Self>) -> Option<u64>;
+    /// The training rows of each class at each agent, if the partition depends on classes.
+    fn class_counts(run: &RunOf<Self>, open: &Self::Open) -> Option<ClassCounts>;
+    /// Remarks on data that the method can use, but not well.
+    fn notes_on_data(run: &RunOf<Self>, open: &Self::Open) -> Vec<String>;
 }
 
 struct CheckedModel {
@@ -280,6 +299,8 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
     let mut estimate = model.estimate.unwrap_or_else(|| run.method.estimate(agents, model.parameters));
     let mut notes = run.method.notes(agents);
+    notes.extend(data.iter().flat_map(|(_, open)| D::notes_on_data(run, open)));
+    let class_counts = data.and_then(|(_, open)| D::class_counts(run, open));
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
         content: D::content(open),
@@ -329,6 +350,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         predicts: model.predicts,
         data,
         rows_per_agent,
+        class_counts,
         estimate,
         sharing: run.method.sharing(),
         lengths_are_found,
@@ -381,6 +403,31 @@ impl Checked for Table {
 
     fn average_from(run: &RunOf<Self>) -> Option<u64> {
         run.evaluate.average_from
+    }
+
+    fn class_counts(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Option<ClassCounts> {
+        let partition = &run.data.as_ref()?.partition;
+        if matches!(partition, Partition::Equal | Partition::Sizes(_)) {
+            return None;
+        }
+        let Targets::Classes(targets) = dataset.targets(Split::Train).ok()? else { return None };
+        let assignment = assign(run, dataset).ok()?;
+        let mut rows = Array2::zeros((assignment.agents(), dataset.classes().len()));
+        for agent in 0..assignment.agents() {
+            assignment.rows(agent).iter().for_each(|&row| rows[[agent, targets[row] as usize]] += 1);
+        }
+        Some(ClassCounts { classes: dataset.classes().to_vec(), rows })
+    }
+
+    fn notes_on_data(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Vec<String> {
+        let is_rotated = matches!(dataset.scaling(), FeatureScaling::Dense { rotation: Some(_), .. });
+        let is_wide = dataset.features() >= MANY_CORRELATED && !dataset.is_sparse();
+        let has_sites = run.method.table().is_ok_and(|table| {
+            table.get("cavity").is_some_and(|cavity| cavity.as_str() == Some("auto") || cavity.get("sites").is_some())
+        });
+        let note = "the sites of networks need columns that are not correlated, which those of images are: import them with \
+                    --scaling principal";
+        (has_sites && is_wide && !is_rotated && run.model_name() == "network").then(|| note.to_owned()).into_iter().collect()
     }
 }
 
@@ -436,6 +483,14 @@ impl Checked for Corpus {
 
     fn average_from(_: &RunOf<Self>) -> Option<u64> {
         None
+    }
+
+    fn class_counts(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Option<ClassCounts> {
+        None
+    }
+
+    fn notes_on_data(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Vec<String> {
+        Vec::new()
     }
 }
 

@@ -20,6 +20,8 @@ pub const BANDWIDTH: f64 = 1e9;
 pub struct Forecast {
     /// Seconds of the whole run on the ranks; none if not a single round was finished.
     pub seconds: Option<f64>,
+    /// How many agents work at the same time, on average; NaN if no time has passed.
+    pub busy_agents: f64,
     /// Rounds that were carried out.
     pub done: u64,
     /// Rounds of the whole run.
@@ -55,8 +57,10 @@ pub fn forecast(run: &Run, registry: &Registry, ranks: u32, threads: usize, limi
     start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder)?;
     let Progress { done, total } = folder.progress();
     let checkpoint = std::fs::metadata(folder.checkpoint()).map_or(0, |file| file.len());
-    let seconds = extrapolate(&virtual_ranks.seconds.into_inner(), !folder.was_stopped(), done, total);
-    Ok(Forecast { seconds, done, total, checkpoint, peak_memory: peak_memory() })
+    let measured = virtual_ranks.seconds.into_inner();
+    let busy_agents = folder.seconds_of_agents() / measured.last().copied().unwrap_or(0.0);
+    let seconds = extrapolate(&measured, !folder.was_stopped(), done, total);
+    Ok(Forecast { seconds, busy_agents, done, total, checkpoint, peak_memory: peak_memory() })
 }
 
 /// Seconds of a whole run. The last measured duration is that of the rounds that were done, unless the run has finished.

@@ -21,7 +21,7 @@ mod start;
 pub mod topic_model;
 mod tune;
 
-pub use check::{CheckReport, DataContent, DataReport, check, check_sweep};
+pub use check::{CheckReport, ClassCounts, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, run_to_resume};

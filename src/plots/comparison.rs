@@ -6,7 +6,7 @@ use super::ticks::bounds;
 use crate::metrics::label;
 use crate::metrics::seeds::OverSeeds;
 use crate::results::{Points, XAxis};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of the figure, which averages over its runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,8 @@ impl Curve {
 pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve], band: Band) -> Figure {
     let mut panel = Panel { x: horizontal(x_axis), y: axis_of(metric), ..Panel::default() };
     let mut legend = Vec::new();
+    let seeds: BTreeSet<usize> = curves.iter().map(|curve| curve.runs.len()).collect();
+    let are_alike = seeds.len() == 1;
     for (place, curve) in curves.iter().enumerate() {
         let (stroke, points) = (series(place), curve.points(band));
         let (mut key, mut sample) = (curve.label.clone(), Sample::Line(stroke));
@@ -83,7 +85,9 @@ pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve], band: Band) -> 
             let filled = points.iter().map(|point| (point.x, point.low, point.high)).collect();
             // All bands lie below all lines.
             panel.marks.insert(place.min(panel.marks.len()), Mark::Band { points: filled, color: stroke.color });
-            key = format!("{key} (mean and {} of {} seeds)", band.name(), curve.runs.len());
+            if !are_alike {
+                key = format!("{key} (mean and {} of {} seeds)", band.name(), curve.runs.len());
+            }
             sample = Sample::Banded(stroke);
         }
         let line = points.iter().map(|point| (point.x, point.mean)).collect();
@@ -95,7 +99,11 @@ pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve], band: Band) -> 
     if let Some(first) = title.get(..1) {
         title = first.to_uppercase() + &title[1..];
     }
-    Figure { legend, ..Figure::of_equal(format!("{title} by {}", by(x_axis)), vec![panel]) }
+    let caption = match seeds.first() {
+        Some(&seeds) if are_alike && seeds > 1 => format!("Mean and {} of {seeds} seeds.", band.name()),
+        _ => String::new(),
+    };
+    Figure { legend, caption, ..Figure::of_equal(format!("{title} by {}", by(x_axis)), vec![panel]) }
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ const LINE: f64 = 15.0;
 const MAX_LABEL_LINES: usize = 2;
 const TICK: (f64, f64) = (11.0, 17.0);
 const CAPTION: (f64, f64) = (11.5, 16.0);
+/// The largest width of a named tick.
+const MAX_NAME: f64 = 230.0;
 /// The width of a sample in the legend, and the space between two entries.
 const SAMPLE: f64 = 24.0;
 const BETWEEN: f64 = 22.0;
@@ -91,6 +93,13 @@ pub enum Mark {
         /// Their style.
         stroke: Stroke,
     },
+    /// Horizontal intervals.
+    Spans {
+        /// y, lower and upper x.
+        spans: Vec<(f64, f64, f64)>,
+        /// Their style.
+        stroke: Stroke,
+    },
     /// A shaded interval of x, over the whole height.
     Region(f64, f64),
     /// A vertical line over the whole height.
@@ -105,6 +114,7 @@ impl Mark {
             Self::Line { points, .. } | Self::Points { points, .. } => points.iter().map(|point| point.0).collect(),
             Self::Band { points, .. } | Self::Whiskers { points, .. } => points.iter().map(|point| point.0).collect(),
             Self::Bars { bars, .. } => bars.iter().flat_map(|bar| [bar.0, bar.1]).collect(),
+            Self::Spans { spans, .. } => spans.iter().flat_map(|span| [span.1, span.2]).collect(),
             Self::Region(low, high) => vec![*low, *high],
             Self::Vertical(x, _) => vec![*x],
             Self::Rug(xs, _) => xs.clone(),
@@ -118,6 +128,7 @@ impl Mark {
                 points.iter().flat_map(|point| [point.1, point.2]).collect()
             }
             Self::Bars { bars, .. } => bars.iter().flat_map(|bar| [0.0, bar.2]).collect(),
+            Self::Spans { spans, .. } => spans.iter().map(|span| span.0).collect(),
             Self::Region(..) | Self::Vertical(..) | Self::Rug(..) => Vec::new(),
         }
     }
@@ -138,6 +149,8 @@ pub struct Axis {
     pub whole: bool,
     /// Whether the ticks have no labels.
     pub bare: bool,
+    /// Ticks with names, instead of ticks at round numbers.
+    pub names: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -160,6 +173,10 @@ impl Axis {
     }
 
     fn ticks(&self, limits: (f64, f64), most: usize) -> Ticks {
+        if !self.names.is_empty() {
+            let (at, labels) = self.names.iter().map(|(at, name)| (*at, shorten(name, TICK.0, MAX_NAME))).unzip();
+            return Ticks { at, labels, offset: String::new(), exponent: 0 };
+        }
         let (least, greatest) = self.domain.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let slack = 1e-9 * (limits.1 - limits.0);
         let inside = (limits.0.max(least - slack), limits.1.min(greatest + slack));
@@ -553,6 +570,14 @@ impl<'a> Frame<'a> {
                     for end in [low, high] {
                         canvas.path(&[(x - 3.0, end), (x + 3.0, end)], stroke);
                     }
+                }
+                canvas.close();
+            }
+            Mark::Spans { spans, stroke } => {
+                canvas.open("spans");
+                for &(y, low, high) in spans.iter().filter(|span| [span.0, span.1, span.2].into_iter().all(drawable)) {
+                    let y = self.py(y);
+                    canvas.path(&[(self.px(low), y), (self.px(high), y)], stroke);
                 }
                 canvas.close();
             }

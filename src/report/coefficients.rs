@@ -9,6 +9,8 @@ use crate::data::FeatureScaling;
 use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::metrics::convergence::{Convergence, convergence, quantile};
 use crate::models::Part;
+#[cfg(feature = "plots")]
+use crate::plots::{Figure, ForestRow, forest};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use ndarray::{Array1, Array2, ArrayView1, s};
 use serde::Serialize;
@@ -50,6 +52,10 @@ pub struct Coefficient {
     /// Whether it is one of many groups.
     #[serde(skip)]
     is_group: bool,
+    /// Whether it is the effect of a column or a group.
+    #[cfg_attr(not(feature = "plots"), expect(dead_code, reason = "only figures tell effects from other parameters"))]
+    #[serde(skip)]
+    is_effect: bool,
 }
 
 /// An interval that contains a share of the posterior.
@@ -126,6 +132,11 @@ fn meaning(model: &str) -> Option<Meaning> {
         "poisson" | "negative_binomial" => of(Some("rate ratio"), false),
         _ => None,
     }
+}
+
+/// Whether the parameters of a model are those of standardized columns, which have coefficients in the units of the data.
+pub(super) fn is_standardized(model: &str) -> bool {
+    meaning(model).is_some()
 }
 
 /// The draws of the posterior, part by part.
@@ -222,6 +233,28 @@ impl Coefficients {
         Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows }))
     }
 
+    /// The effects of columns and groups as a forest plot; none if there are none.
+    #[cfg(feature = "plots")]
+    pub(super) fn forest(&self) -> Option<Figure> {
+        let row = |row: &Coefficient| match (row.ratio, self.ratio) {
+            (Some([center, low, high]), Some(_)) => ForestRow { name: row.name.clone(), center, interval: [low, high] },
+            _ => ForestRow { name: row.name.clone(), center: row.mean, interval: row.interval },
+        };
+        let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect).map(row).collect();
+        let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
+        let (title, label) = match self.ratio {
+            Some(ratio) => {
+                let title = ratio[..1].to_uppercase() + &ratio[1..] + "s";
+                (title, format!("{ratio}{of}, for a unit of the column or a level against its reference"))
+            }
+            None => (
+                "Coefficients".to_owned(),
+                "change of the target, for a unit of the column or a level against its reference".into(),
+            ),
+        };
+        forest(&title, &label, &self.interval.description(), self.ratio.is_some(), &rows)
+    }
+
     /// The table with its heading.
     pub(super) fn text(&self, all: bool) -> String {
         let (mut shown, mut groups) = (Vec::new(), 0);
@@ -280,12 +313,12 @@ struct Table {
 }
 
 impl Table {
-    /// Adds a parameter with these draws; e to its power may be a ratio.
-    fn push(&mut self, name: String, draws: ArrayView1<f64>, may_be_ratio: bool, is_group: bool) {
+    /// Adds a parameter with these draws. For effects of columns and groups, e to their power may be a ratio.
+    fn push(&mut self, name: String, draws: ArrayView1<f64>, is_effect: bool, is_group: bool) {
         let mut sorted = draws.to_vec();
         sorted.sort_by(f64::total_cmp);
         let of = |sorted: &[f64]| self.interval.of(sorted);
-        let ratio = (self.ratio && may_be_ratio).then(|| {
+        let ratio = (self.ratio && is_effect).then(|| {
             let ratios: Vec<f64> = sorted.iter().map(|value| value.exp()).collect();
             let [low, high] = of(&ratios);
             [quantile(&ratios, 0.5), low, high]
@@ -293,7 +326,7 @@ impl Table {
         let (mean, sd) = (draws.mean().unwrap_or(f64::NAN), draws.std(1.0));
         let by_chain = |length: usize| draws.to_shape((draws.len() / length, length)).ok().map(|draws| convergence(draws.view()));
         let convergence = self.chain_length.and_then(by_chain);
-        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, convergence, is_group });
+        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, convergence, is_group, is_effect });
     }
 }
 

@@ -125,8 +125,11 @@ impl Comparison {
         let best = best.collect();
         let some_have_scores = !scores.is_empty();
         let all_have_scores = scores.len() == runs.len();
+        // Runs that differ only in the seed differ by chance, which the standard errors of differences between rows do not include.
+        let is_first = |name: &String| groups.iter().any(|group| group.runs.first() == Some(name));
+        let scores: Vec<(String, RowScores)> = scores.into_iter().filter(|(name, _)| is_first(name)).collect();
         let predictive_scores = if all_have_scores { predictive_scores(scores) } else { Vec::new() };
-        let has_unused_log_likelihoods = some_have_scores && runs.len() > 1 && predictive_scores.is_empty();
+        let has_unused_log_likelihoods = some_have_scores && groups.len() > 1 && predictive_scores.is_empty();
         Ok(Self { differs, metrics, runs, groups, best, predictive_scores, has_unused_log_likelihoods, same_data })
     }
 
@@ -199,6 +202,9 @@ impl Comparison {
         }
         text.extend(self.metrics.iter().filter_map(|name| Some(format!("  {name}: {}\n", meaning(name)?))));
         text.push_str(&loo::table(&self.predictive_scores));
+        if has_seeds && !self.predictive_scores.is_empty() {
+            text.push_str("  Of runs that differ only in the seed, the first is compared.\n");
+        }
         if self.has_unused_log_likelihoods {
             text.push_str(
                 "\n  Log-likelihoods are not compared: all runs must keep them for the same rows (evaluate.pointwise, \
@@ -264,8 +270,18 @@ impl Comparison {
                 if seconds.is_nan() { "-".into() } else { text::seconds(seconds) }
             }),
         ));
+        let bytes = |group: &Group| mean(group, &|run| run.bytes.map_or(f64::NAN, |bytes| bytes as f64));
+        columns.push((
+            "bytes".into(),
+            all(&|group| if bytes(group).is_nan() { "-".into() } else { text::bytes(bytes(group) as u64) }),
+        ));
         let mut text = text::table(&columns);
         text.push_str("\n  mean ± standard deviation over seeds\n");
+        let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
+        let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
+        if self.groups.len() > 1 && !unmarked.is_empty() {
+            text.push_str(&format!("  no mark for {}: these seeds do not tell which setting is best\n", unmarked.join(", ")));
+        }
         if !self.best.is_empty() {
             text.push_str("  * the best, with those that the seeds cannot tell from it (Welch's t-test at 5 % over all pairs)\n");
         }

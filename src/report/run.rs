@@ -101,6 +101,8 @@ fn find(run: &Path) -> Result<PathBuf> {
                 run.display()
             ),
         )
+    } else if !runs_of_sweep(run).is_empty() {
+        ReportError::missing(run, "this is the folder of a sweep: name one of its runs, or see all with `mpibayes compare`")
     } else {
         ReportError::missing(run, "this is not the folder of a run: it contains neither a result file nor a configuration")
     })

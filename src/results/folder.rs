@@ -324,6 +324,12 @@ impl RunFolder {
         self.progress
     }
 
+    /// Seconds that agents have worked, all together, until the last checkpoint.
+    pub fn seconds_of_agents(&self) -> f64 {
+        let rows = self.rows.iter().filter(|row| row.table == PHASES && row.agent.is_some());
+        rows.flat_map(|row| &row.values).map(|value| value.1).sum()
+    }
+
     /// Whether the run was saved and stopped before its end.
     pub fn was_stopped(&self) -> bool {
         self.was_stopped
@@ -355,7 +361,11 @@ impl RunFolder {
         self.is_extendable = saved.is_some() && self.is_before_last_rounds();
         spool::clear(&self.path)?;
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?);
-        let resuming = saved.map(|saved| format!(", resuming after {:.0} s", saved.seconds)).unwrap_or_default();
+        let resuming = saved.map(|saved| {
+            let Progress { done, total } = saved.progress;
+            format!(", resuming after round {done} of {total} and {:.0} s", saved.seconds)
+        });
+        let resuming = resuming.unwrap_or_default();
         self.print_message(&format!("{headline}, in {}{resuming}", self.path.display()));
         self.saved_at = Instant::now();
         Ok(())

@@ -262,6 +262,46 @@ fn a_valid_run_is_described() {
     assert!(!cli.exists("runs"), "check writes nothing");
 }
 
+/// Memory, disk and options for Slurm are estimated from the file alone, and the time from a part of the run.
+#[test]
+fn needs_on_ranks_are_estimated() {
+    let cli = folder();
+    cli.write("run.toml", VALID);
+    let output = cli.run("check run.toml --ranks 2 --threads 3");
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    for says in ["2, with 1 to 2 agents and 3 threads each", "on rank 0", "of draws", "  time    about ", "of 6 rounds"] {
+        assert!(output.stdout.contains(says), "{says} in {}", output.stdout);
+    }
+    for option in ["--ntasks=2", "--cpus-per-task=3", "--mem-per-cpu=100M", "--time=0:10:00"] {
+        assert!(output.stdout.contains(&format!("  #SBATCH {option}\n")), "{option} in {}", output.stdout);
+    }
+    assert!(!cli.exists("runs"), "the run that is measured leaves nothing");
+    let text = cli.stdout("check run.toml --ranks 8 --measure 0");
+    assert!(!text.contains("  time  ") && !text.contains("--time"), "{text}");
+    assert!(text.contains("only 3 of the ranks have an agent"), "{text}");
+    cli.alone("check run.toml --measure 5").end(2, &["--ranks"]);
+    let sweep = VALID.to_owned() + "[sweep]\nseed = [1, 2]\n";
+    cli.write("sweep.toml", sweep);
+    assert!(cli.stdout("check sweep.toml --ranks 2").contains("for 2 runs that take as long as the first"));
+}
+
+/// The rows of each class at each agent, where they differ.
+#[test]
+fn skew_is_shown() {
+    let cli = folder();
+    cli.write("run.toml", VALID);
+    let text = cli.stdout("check run.toml --set agents=2 --set data.partition=by_label");
+    let at = text.lines().position(|line| line.contains("training rows of each class")).unwrap();
+    let cells: Vec<Vec<&str>> = text.lines().skip(at + 1).take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(cells[0], ["agent", "no", "yes"], "{text}");
+    let count = |agent: usize, class: usize| cells[1 + agent][1 + class].parse::<usize>().unwrap();
+    // Rows sorted by label in two blocks.
+    assert!(count(0, 0) == 16 && count(1, 1) == 16 || count(0, 1) == 0 || count(1, 0) == 0, "{text}");
+    assert_eq!((0..2).map(|agent| count(agent, 0) + count(agent, 1)).sum::<usize>(), 32, "{text}");
+    // The control: random shards.
+    assert!(!cli.stdout("check run.toml").contains("rows of each class"));
+}
+
 #[test]
 fn every_point_of_a_sweep_is_checked() {
     let cli = folder();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::harness::Cli;
+use mpibayes::models::Part;
+use mpibayes::results::Values;
 use std::path::Path;
 
 /// The fields of a CSV file, by row and column.
@@ -220,6 +222,52 @@ fn targets_are_predicted_in_the_units_of_the_table() {
         assert!((kept.array("target").unwrap()[[row]] - target).abs() < 1e-12 * target);
         // Targets run from 50 to 82: a mean in other units would be near 0.
         assert!((40.0..95.0).contains(&predicted), "row {row}: {predicted}");
+    }
+}
+
+/// The intervals of probabilities and means are those over the draws of the posterior, computed here from its parameters.
+#[test]
+fn intervals_of_probabilities_and_means_are_those_of_the_draws() {
+    for (task, model, arguments, first) in [
+        ("classification", "name = \"logistic\"", "--interval 0.5", 4),
+        ("regression", "name = \"linear\"", "--interval 0.5 --of mean", 2),
+    ] {
+        let cli = Cli::new();
+        prepared(&cli, task, model);
+        let file = cli.results("run");
+        let Values::F64(draws) = file.samples("posterior").unwrap().values else { panic!("not in f64") };
+        let parts = file.shape("posterior").unwrap().2;
+        let place = |name: &str| {
+            let before = parts.iter().take_while(|part| part.name != name).map(Part::size);
+            before.sum::<usize>()
+        };
+        let grid = file.grid("preprocessing").unwrap().unwrap();
+        let array = |name: &str| grid.array(name).unwrap().into_iter().collect::<Vec<f64>>();
+        let (scale, offset) = (array("scale"), array("offset"));
+        let (weights, intercept) = (place("weights"), place("intercept"));
+        let table = fields(&cli.stdout(&format!("predict run turned.csv {arguments}")));
+        let subject = if task == "classification" { "p(no) " } else { "mean " };
+        assert_eq!(table[0][first..first + 3], ["sd", "25 %", "75 %"].map(|name| format!("{subject}{name}")));
+        for (row, number) in (1..60).step_by(2).enumerate() {
+            let means = draws.outer_iter().map(|draw| {
+                let x = rows(number).0;
+                let terms = (0..3).map(|column| draw[[0, weights + column]] * (x[column] * scale[column] + offset[column]));
+                let predictor = draw[[0, intercept]] + terms.sum::<f64>();
+                match task {
+                    "classification" => 1.0 / (1.0 + predictor.exp()),
+                    _ => (predictor - array("target_offset")[0]) / array("target_scale")[0],
+                }
+            });
+            let mut means: Vec<f64> = means.collect();
+            means.sort_by(f64::total_cmp);
+            let mean = means.iter().sum::<f64>() / 5.0;
+            let sd = (means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 4.0).sqrt();
+            // The quartiles of five values are the second and the fourth.
+            for (column, expected) in [sd, means[1], means[3]].into_iter().enumerate() {
+                let found: f64 = table[row + 1][first + column].parse().unwrap();
+                assert!((found - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{task} {number} {column}: {found} {expected}");
+            }
+        }
     }
 }
 

@@ -226,6 +226,10 @@ fn a_job_that_loses_a_rank_says_what_is_saved_and_how_to_resume() {
         unsafe { libc::kill(victims[0], libc::SIGKILL) };
         let written = running.finish().unwrap().written();
         cli.wait_until_released("killed");
+        // Under a launcher, lines begin with the date and the time.
+        let headline = written.lines().find(|line| line.contains("dsvgd on the model")).unwrap();
+        let time = headline.strip_prefix("mpibayes: ").and_then(|line| line.get(..19)).unwrap();
+        assert!(time.starts_with("20") && time.matches([':', '-']).count() == 4, "{headline}");
         assert_eq!(written.matches("the launcher ends this job").count(), 1, "rank {victim}: {written}");
         assert!(written.contains("the checkpoint in killed from ") && written.contains(" is complete; "), "{written}");
         assert!(written.contains("`mpirun -n 2 mpibayes resume killed`"), "{written}");

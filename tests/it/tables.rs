@@ -81,6 +81,11 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.succeed("run claims.toml --output claims");
     cli.mpirun(3, "run claims.toml --output three").end(0, &[]);
     assert!(cli.posterior("claims") == cli.posterior("three"));
+    cli.succeed("plot claims coefficients --format svg --interval 0.8");
+    let svg = cli.read("claims/plots/coefficients.svg");
+    for says in [">Rate ratios<", "median and 80 % interval", ">region[south]<", ">age<"] {
+        assert!(svg.contains(says), "{says} in {svg}");
+    }
     let summary = cli.stdout("summary claims --interval 0.95");
     for says in
         ["in the units of the data (95 % interval)", "rate ratio", "region[south]", "age[missing]", "sd of school", "school[s5]"]

@@ -2,7 +2,8 @@
 //! classes.
 
 use crate::data::dataset::layout::Task;
-use crate::data::import::recipe::{ColumnUse, Recipe};
+use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
+use std::collections::BTreeMap;
 
 /// Fewer rows say nothing about a column.
 const MIN_ROWS: u64 = 30;
@@ -110,6 +111,7 @@ impl Suspects {
         let columns = recipe.columns.iter().zip(&self.columns).zip(options).filter(|((column, _), _)| is_number(&column.r#use));
         let mut warnings: Vec<String> =
             columns.filter_map(|((column, values), option)| suspicion(&column.name, option, values)).collect();
+        warnings.extend(recipe.columns.iter().filter_map(alike_levels));
         let Values { different, largest, .. } = &self.target;
         if self.target.are_whole() {
             let count = different.len();
@@ -125,6 +127,20 @@ impl Suspects {
         }
         warnings
     }
+}
+
+/// Levels of a column that differ only in case or blanks.
+fn alike_levels(column: &UsedColumn) -> Option<String> {
+    let (ColumnUse::Indicators(levels) | ColumnUse::Group(levels)) = &column.r#use else { return None };
+    let mut known: BTreeMap<String, &String> = BTreeMap::new();
+    levels.iter().find_map(|level| {
+        let plain = level.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+        let other = known.insert(plain, level)?;
+        let name = &column.name;
+        Some(format!(
+            "{name} has {other:?} and {level:?}, which differ only in case or blanks: if they are one level, write them alike"
+        ))
+    })
 }
 
 /// What is suspicious about a column of numbers.
@@ -155,7 +171,19 @@ fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::import::recipe::UsedColumn;
+
+    #[test]
+    fn levels_that_differ_only_in_case_or_blanks_are_noticed() {
+        let column = |levels: &[&str]| UsedColumn {
+            name: "sex".into(),
+            r#use: ColumnUse::Indicators(levels.iter().map(|&level| level.to_owned()).collect()),
+        };
+        let found = alike_levels(&column(&["F", "d", "f"])).unwrap_or_default();
+        assert!(found.contains("sex has \"F\" and \"f\", which differ only in case"), "{found}");
+        assert!(alike_levels(&column(&["a b", "a  b "])).is_some());
+        // The control.
+        assert_eq!(alike_levels(&column(&["f", "m", "fm"])), None);
+    }
 
     fn warnings(task: Task, columns: &[fn(u64) -> f64], label: fn(u64) -> String) -> Vec<String> {
         let mut suspects = Suspects::new(task, columns.len());

@@ -3,6 +3,7 @@
 use super::kind::FigureKind;
 use crate::methods::common::full_scores::SCORES;
 use crate::plots::{self, Band, Curve, Figure, HistoryOptions};
+use crate::report::coefficients::{Coefficients, InDataUnits, Interval, is_standardized};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
 use crate::report::posterior::PosteriorGroup;
@@ -17,12 +18,14 @@ const DEFAULT_METRICS: [&str; 4] = ["accuracy", "rmse", "perplexity", "log_likel
 pub struct RunFigures<'a> {
     run: &'a RunResults,
     samples: OnceCell<Option<Samples>>,
+    /// The interval of coefficients.
+    interval: Interval,
 }
 
 impl<'a> RunFigures<'a> {
-    /// The figures of a run.
-    pub fn new(run: &'a RunResults) -> Self {
-        Self { run, samples: OnceCell::new() }
+    /// The figures of a run, with this interval of coefficients.
+    pub fn new(run: &'a RunResults, interval: Interval) -> Self {
+        Self { run, samples: OnceCell::new(), interval }
     }
 
     fn samples(&self) -> Result<Option<&Samples>> {
@@ -53,8 +56,20 @@ impl<'a> RunFigures<'a> {
                 .transpose()?
                 .flatten(),
             FigureKind::Bias => self.bias()?,
+            FigureKind::Coefficients => match Coefficients::of(&self.run.file, self.interval)? {
+                InDataUnits::Table(coefficients) => coefficients.forest(),
+                InDataUnits::Unknown(_) | InDataUnits::Nothing => None,
+            },
         };
-        Ok(figure.map(|figure| Figure { subtitle: self.run.heading(), ..figure }))
+        let is_of_parameters = matches!(kind, FigureKind::Posterior | FigureKind::Chains);
+        Ok(figure.map(|mut figure| {
+            if is_of_parameters && is_standardized(&self.run.file.info().model) {
+                figure.caption.push_str(
+                    " Parameters are those of standardized columns; the figure coefficients has the units of the data.",
+                );
+            }
+            Figure { subtitle: self.run.heading(), ..figure }
+        }))
     }
 
     fn bias(&self) -> Result<Option<Figure>> {

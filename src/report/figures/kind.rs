@@ -13,11 +13,13 @@ pub enum FigureKind {
     Chains,
     /// How far the draws are from the posterior.
     Bias,
+    /// The coefficients of a regression with their intervals.
+    Coefficients,
 }
 
 impl FigureKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::History, Self::Reliability, Self::Posterior, Self::Chains, Self::Bias];
+    pub const ALL: [Self; 6] = [Self::Coefficients, Self::History, Self::Reliability, Self::Posterior, Self::Chains, Self::Bias];
 
     /// Its name on the command line and in file names.
     pub fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl FigureKind {
             Self::Posterior => "posterior",
             Self::Chains => "chains",
             Self::Bias => "bias",
+            Self::Coefficients => "coefficients",
         }
     }
 
@@ -38,6 +41,7 @@ impl FigureKind {
             Self::Posterior => "Marginal posterior densities of parameters, with mean and 90 % interval",
             Self::Chains => "Trace plots: the draws of chains in order",
             Self::Bias => "Standard deviations and means of the draws beside those of the posterior",
+            Self::Coefficients => "Coefficients of a regression in the units of the data, or odds or rate ratios, with intervals",
         }
     }
 
@@ -49,6 +53,7 @@ impl FigureKind {
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
             Self::Bias => "its bias was not measured, or nothing is known of it",
+            Self::Coefficients => "it is no regression with draws whose columns have units",
         }
     }
 }

@@ -1,0 +1,110 @@
+//! A forest plot: a row for each coefficient, with its center and its interval.
+
+use super::canvas::Stroke;
+use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::ticks::bounds;
+
+/// The most rows of a figure.
+const MOST: usize = 40;
+/// The height of a row in pixels, and that of everything else in the panel.
+const ROW: f64 = 21.0;
+const OTHER: f64 = 70.0;
+/// Ratios that get a tick, from coarse to fine: these times powers of ten.
+const LADDERS: [&[f64]; 3] = [
+    &[1.0, 2.0, 5.0],
+    &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+    &[1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+];
+/// Fewer ticks than this are too few.
+const ENOUGH_TICKS: usize = 4;
+
+/// A row of the plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForestRow {
+    /// What it is about.
+    pub name: String,
+    /// The center: a mean or a median.
+    pub center: f64,
+    /// The ends of the interval.
+    pub interval: [f64; 2],
+}
+
+/// A forest plot with this label of the values; ratios have a logarithmic axis. `None` without rows.
+pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: &[ForestRow]) -> Option<Figure> {
+    if rows.is_empty() {
+        return None;
+    }
+    let shown = &rows[..rows.len().min(MOST)];
+    let at = |value: f64| if are_ratios { value.ln() } else { value };
+    let height = |place: usize| (shown.len() - 1 - place) as f64;
+    let neutral = at(if are_ratios { 1.0 } else { 0.0 });
+    let color = series(0).color;
+    let centers = shown.iter().enumerate().map(|(place, row)| (at(row.center), height(place)));
+    let spans = shown.iter().enumerate().map(|(place, row)| (height(place), at(row.interval[0]), at(row.interval[1])));
+    let ends = bounds(shown.iter().flat_map(|row| row.interval.map(at)).chain([neutral]));
+    let x = Axis { names: ends.filter(|_| are_ratios).map(ratio_ticks).unwrap_or_default(), ..Axis::new(label) };
+    let names = shown.iter().enumerate().map(|(place, row)| (height(place), row.name.clone())).collect();
+    let y = Axis { names, low: Some(-0.7), high: Some(shown.len() as f64 - 0.3), ..Axis::new("") };
+    let marks = vec![
+        Mark::Vertical(neutral, Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) }),
+        Mark::Spans { spans: spans.collect(), stroke: Stroke::solid(color, 1.8) },
+        Mark::Points { points: centers.collect(), color, radius: 3.6, opacity: 1.0 },
+    ];
+    let figure = Figure::of_equal(title, vec![Panel { x, y, marks, ..Panel::default() }]);
+    let center = if are_ratios { "median" } else { "mean" };
+    let legend = vec![Key { label: format!("{center} and {interval}"), sample: Sample::Marked(series(0)) }];
+    let remark = match rows.len() - shown.len() {
+        0 => String::new(),
+        more => format!("{more} more are not shown."),
+    };
+    Some(Figure { legend, cell: (720.0, OTHER + ROW * shown.len() as f64), remark, ..figure })
+}
+
+/// Round ratios between these logarithms, at their logarithms.
+fn ratio_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
+    let decades = (low / std::f64::consts::LN_10).floor() as i32..=(high / std::f64::consts::LN_10).floor() as i32;
+    let ticks = |ladder: &[f64]| -> Vec<(f64, String)> {
+        let ratios = decades.clone().flat_map(|decade| ladder.iter().map(move |digit| (digit, decade)));
+        let named = ratios.map(|(digit, decade)| {
+            // 0.2 and 20, without the rounding of powers.
+            let ratio: f64 = format!("{digit}e{decade}").parse().unwrap_or(f64::NAN);
+            (ratio.ln(), ratio.to_string())
+        });
+        named.filter(|(at, _)| (low..=high).contains(at)).collect()
+    };
+    let enough = LADDERS.iter().map(|ladder| ticks(ladder)).find(|ticks| ticks.len() >= ENOUGH_TICKS);
+    enough.unwrap_or_else(|| ticks(LADDERS[LADDERS.len() - 1]))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, center: f64, low: f64, high: f64) -> ForestRow {
+        ForestRow { name: name.into(), center, interval: [low, high] }
+    }
+
+    #[test]
+    fn ratios_have_round_ticks_on_a_logarithmic_axis() {
+        let labels = |low: f64, high: f64| ratio_ticks((low.ln(), high.ln())).into_iter().map(|tick| tick.1).collect::<Vec<_>>();
+        assert_eq!(labels(0.09, 11.0), ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
+        assert_eq!(labels(0.65, 2.1), ["0.7", "1", "1.5", "2"]);
+        assert_eq!(labels(0.88, 1.25), ["0.9", "1", "1.1", "1.2"]);
+    }
+
+    #[test]
+    fn every_row_has_its_name_and_its_interval() {
+        let rows = [row("age", 1.03, 1.02, 1.05), row("clinic[west]", 0.56, 0.39, 0.79)];
+        let figure = forest("Odds ratios", "odds ratio", "90 % interval", true, &rows).unwrap();
+        let svg = figure.draw(None).unwrap().svg().to_owned();
+        for says in [">age<", ">clinic[west]<", ">odds ratio<", "median and 90 % interval"] {
+            assert!(svg.contains(says), "{says} in {svg}");
+        }
+        // From top to bottom.
+        assert_eq!(figure.panels[0].y.names[0], (1.0, "age".into()));
+        assert!(forest("a", "b", "c", false, &[]).is_none());
+        let many = vec![row("x", 0.0, -1.0, 1.0); 50];
+        assert_eq!(forest("a", "b", "c", false, &many).unwrap().remark, "10 more are not shown.");
+    }
+}
