@@ -271,9 +271,10 @@ fn the_folder_of_a_sweep_stands_for_its_runs() {
     let drawn = cli.run("plot runs --format svg --band range");
     assert!(drawn.code == 0 && drawn.stderr.contains("wrote runs/plots/accuracy.svg"), "{}", drawn.stderr);
     assert!(cli.read("runs/plots/accuracy.svg").contains(">svgd, particles 20 (mean and range of 3 seeds)<"));
-    assert!(cli.read("runs/plots/log_likelihood.svg").contains("Log-likelihood by round"));
-    cli.succeed("plot runs --metric bandwidth --output one.svg");
-    assert!(cli.read("one.svg").contains("mean and sd of 3 seeds"));
+    assert!(cli.read("runs/plots/log_likelihood.svg").contains("Log-likelihood by time"));
+    cli.succeed("plot runs --metric bandwidth --against round --output one.svg");
+    let one = cli.read("one.svg");
+    assert!(one.contains("mean and sd of 3 seeds") && one.contains("Bandwidth by round"), "{one}");
     cli.refuse("plot runs posterior", &["runs: this is the folder of a sweep", "name one of its runs"]);
     cli.refuse("plot runs --output one.svg", &["one.svg: this is one file for several figures"]);
     cli.refuse("compare runs runs/a-1", &["runs/a-1: this run is given twice"]);

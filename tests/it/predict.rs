@@ -249,10 +249,10 @@ fn intervals_of_probabilities_and_means_are_those_of_the_draws() {
         let subject = if task == "classification" { "p(no) " } else { "mean " };
         assert_eq!(table[0][first..first + 3], ["sd", "25 %", "75 %"].map(|name| format!("{subject}{name}")));
         for (row, number) in (1..60).step_by(2).enumerate() {
-            let means = draws.outer_iter().map(|draw| {
+            let means = draws.rows().into_iter().map(|draw| {
                 let x = rows(number).0;
-                let terms = (0..3).map(|column| draw[[0, weights + column]] * (x[column] * scale[column] + offset[column]));
-                let predictor = draw[[0, intercept]] + terms.sum::<f64>();
+                let terms = (0..3).map(|column| draw[weights + column] * (x[column] * scale[column] + offset[column]));
+                let predictor = draw[intercept] + terms.sum::<f64>();
                 match task {
                     "classification" => 1.0 / (1.0 + predictor.exp()),
                     _ => (predictor - array("target_offset")[0]) / array("target_scale")[0],
