@@ -67,7 +67,7 @@ pub enum Axis {
     Round,
     /// Seconds since the run began, without evaluations
     Seconds,
-    /// Bytes sent between ranks since the run began
+    /// Bytes since the run began, of methods of your own that log a column `bytes`: no built-in one does
     Bytes,
 }
 

@@ -36,7 +36,7 @@ impl FigureKind {
     /// What it shows.
     pub fn description(self) -> &'static str {
         match self {
-            Self::History => "Metrics over rounds, seconds or bytes",
+            Self::History => "Metrics over rounds or seconds",
             Self::Reliability => "Accuracy by confidence, with the number of rows in each bin",
             Self::Posterior => "Marginal posterior densities of parameters, with mean and 90 % interval",
             Self::Chains => "Trace plots: the draws of chains in order",
