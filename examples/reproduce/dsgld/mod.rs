@@ -23,23 +23,27 @@ pub const ROWS: &[Row] = &[
         id: "fig1a",
         claim: "With delays (3, 1, 2, 4) and 3 updates for all, agents wait 12 − (9, 3, 6, 12) in each round. Simulated cluster, \
                 exact.",
-        run: |_| Ok(waits(Trajectory::Same(3.0), None, &[3.0, 9.0, 6.0, 0.0], 0.0, None)),
+        files: &[],
+        run: |_, _| Ok(waits(Trajectory::Same(3.0), None, &[3.0, 9.0, 6.0, 0.0], 0.0, None)),
     },
     Row {
         id: "fig1b",
         claim: "Trajectories (4, 12, 6, 3) = q τ S with τ = 25/4 leave nobody waiting. Simulated cluster, exact.",
-        run: |_| Ok(waits(Trajectory::Each(vec![4.0, 12.0, 6.0, 3.0]), None, &[0.0; 4], 0.0, None)),
+        files: &[],
+        run: |_, _| Ok(waits(Trajectory::Each(vec![4.0, 12.0, 6.0, 3.0]), None, &[0.0; 4], 0.0, None)),
     },
     Row {
         id: "fig1c",
         claim: "Trajectories (3, 9, 4.5, 2.25) leave nobody waiting. Updates are whole: with remainders carried over rounds, nobody \
                 may wait longer than one update of the slowest (4) in any round. Simulated cluster.",
-        run: |_| Ok(waits(Trajectory::Each(vec![3.0, 9.0, 4.5, 2.25]), None, &[0.0; 4], 4.0, None)),
+        files: &[],
+        run: |_, _| Ok(waits(Trajectory::Each(vec![3.0, 9.0, 4.5, 2.25]), None, &[0.0; 4], 4.0, None)),
     },
     Row {
         id: "fig1-adaptive",
         claim: "From 25/4 updates for all, measured delays lead to (4, 12, 6, 3), and then nobody waits (ours). Simulated cluster.",
-        run: |_| {
+        files: &[],
+        run: |_, _| {
             let balance = Some(Balance { decay: 1.0, ..Balance::default() });
             Ok(waits(Trajectory::Same(6.25), balance, &[0.0; 4], 2.0 * 28.0 / WAIT_ROUNDS as f64, Some([4.0, 12.0, 6.0, 3.0])))
         },
@@ -48,48 +52,56 @@ pub const ROWS: &[Row] = &[
         id: "prop3.1",
         claim: "Scores scaled by N_s / (N q_s) are unbiased for any frequencies q: in a run with trajectories of 1 to 8.03 updates \
                 every shard's score has weight 1 in the mean of all updates.",
-        run: |_| Ok(unbiased()),
+        files: &[],
+        run: |_, _| Ok(unbiased()),
     },
     Row {
         id: "fig2a",
         claim: "20 agents, ten shards of 500 rows used with 70 updates, ten of 1,500 with 10; step 1e-7, minibatches of 300, d = 2. \
                 Without correction chains are drawn to small shards: the pooled mean is that of section 3's theory, and off the \
                 posterior's by more than half a standard deviation.",
-        run: |effort| Ok(figure2ab(effort, 2, false, 6000)),
+        files: &[],
+        run: |effort, _| Ok(figure2ab(effort, 2, false, 6000)),
     },
     Row {
         id: "fig2b",
         claim: "The same with correction: the pooled mean is within 0.1 posterior standard deviations of the posterior's. Its spread \
                 is that of the theory, which is wider than the posterior's.",
-        run: |effort| Ok(figure2ab(effort, 2, true, 6000)),
+        files: &[],
+        run: |effort, _| Ok(figure2ab(effort, 2, true, 6000)),
     },
     Row {
         id: "fig2b-100",
         claim: "Fig. 2 (b) with d = 100.",
-        run: |effort| Ok(figure2ab(Effort { share: 1, ..effort }, 100, true, 1500)),
+        files: &[],
+        run: |effort, _| Ok(figure2ab(Effort { share: 1, ..effort }, 100, true, 1500)),
     },
     Row {
         id: "fig2c",
         claim: "4 agents with 2,000 rows each, step 2e-6: trajectories of 10,000 updates sample a mixture of the local posteriors, each \
                 raised to the power N/N_s. Kolmogorov's distance of the ends of visits from that mixture.",
-        run: |effort| Ok(figure2cd(effort, 10_000, 200)),
+        files: &[],
+        run: |effort, _| Ok(figure2cd(effort, 10_000, 200)),
     },
     Row {
         id: "fig2d",
         claim: "The same with trajectories of 200: near to the posterior, says the paper. With unit variances of the rows the theory, which \
                 the draws follow, is 1.7 times as wide on average over data sets; the claim holds if that is below 1.2.",
-        run: |effort| Ok(near(effort, 200, 2000)),
+        files: &[],
+        run: |effort, _| Ok(near(effort, 200, 2000)),
     },
     Row {
         id: "fig2d-20",
         claim: "The same with trajectories of 20 (ours): near the posterior, below 1.2 times as wide on average over data sets.",
-        run: |effort| Ok(near(effort, 20, 6000)),
+        files: &[],
+        run: |effort, _| Ok(near(effort, 20, 6000)),
     },
     Row {
         id: "fig2d-2",
         claim: "The same with trajectories of 2 (ours): below 1.1 times as wide on average over data sets. Minibatches of 300 alone \
                 make it 1.045.",
-        run: |effort| Ok(near(effort, 2, 40_000)),
+        files: &[],
+        run: |effort, _| Ok(near(effort, 2, 40_000)),
     },
     Row {
         id: "covertype",
@@ -97,7 +109,8 @@ pub const ROWS: &[Row] = &[
                 intercept, labels from known weights, prior N(0, I)), 8 agents, 8 chains: R-hat below 1.01, ESS of 400 or more, means \
                 within 0.1 standard deviations of a Hamiltonian reference on all rows, standard deviations within 10 % of what steps, \
                 minibatches and shards make of the reference's. Beside it one SGLD chain, and control variates. One seed.",
-        run: |effort| Ok(half_a_million(effort)),
+        files: &[],
+        run: |effort, _| Ok(half_a_million(effort)),
     },
 ];
 

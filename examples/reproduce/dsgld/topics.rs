@@ -36,69 +36,81 @@ pub const ROWS: &[Row] = &[
         claim: "20,000 documents, K = 20, 8 agents. All D-SGLD variants, eight chains coupled as one group (D-CC), as two (D-Hybrid) or \
                 not at all (D-CI), end far below AD-LDA and SGRLD in the same time; D-CC and D-Hybrid fall faster than D-CI; D-CC ends no \
                 lower than D-Hybrid. Logarithms of perplexities; AD-LDA by the dense sampler.",
-        run: |effort| figure3(effort),
+        files: &[],
+        run: |effort, _| figure3(effort),
     },
     Row {
         id: "fig3-20",
         claim: "The same with 20 agents and 20 chains (ours): D-CC and D-Hybrid fall faster than D-CI. Gaps are those of log-perplexities to \
                 that of the true topics.",
-        run: |effort| twenty(effort),
+        files: &[],
+        run: |effort, _| twenty(effort),
     },
     Row {
         id: "table1",
         claim: "The time to AD-LDA's final perplexity: D-SGLD (two groups) before SGRLD before AD-LDA (dense sampler at its measured cost a \
                 token; the paper's corpora have 200 times as many documents). Logarithms of ratios of times.",
-        run: |effort| table1(effort),
+        files: &[],
+        run: |effort, _| table1(effort),
     },
     Row {
         id: "fig4-top",
         claim: "One group of R = 1, 2, 4, 8 coupled chains: after a tenth of the updates, perplexity falls with R.",
-        run: |effort| figure4(effort, &[(1, 1), (2, 1), (4, 1), (8, 1)], 0.1),
+        files: &[],
+        run: |effort, _| figure4(effort, &[(1, 1), (2, 1), (4, 1), (8, 1)], 0.1),
     },
     Row {
         id: "fig4-bottom",
         claim: "G = 1, 2, 4 groups of two coupled chains: with more groups the final perplexity is lower, for predictions are averaged.",
-        run: |effort| figure4(effort, &[(2, 1), (4, 2), (8, 4)], 1.0),
+        files: &[],
+        run: |effort, _| figure4(effort, &[(2, 1), (4, 2), (8, 4)], 1.0),
     },
     Row {
         id: "fig5",
         claim: "5,000, 20,000 and 80,000 documents: D-SGLD's perplexity in the same time hardly depends on their number (within 5 %), \
                 AD-LDA's grows with it.",
-        run: |effort| figure5(effort),
+        files: &[],
+        run: |effort, _| figure5(effort),
     },
     Row {
         id: "fig6",
         claim: "4, 8 and 12 agents: AD-LDA's time for a sweep falls in proportion (to 10 %); D-SGLD, two groups over all agents, is level \
                 or better with more of them.",
-        run: |effort| figure6(effort),
+        files: &[],
+        run: |effort, _| figure6(effort),
     },
     Row {
         id: "fig7",
         claim: "Half of 8 agents are D = 5 and 10 times as slow, all with 10 updates a visit, or the fast ones with 10 D: the fast ones wait \
                 for about (D − 1)/D of the time, or for less than 10 %; balanced, perplexity falls faster than without, and than \
                 Async-LDA's.",
-        run: |effort| figure7(effort),
+        files: &[],
+        run: |effort, _| figure7(effort),
     },
     Row {
         id: "fig8",
         claim: "K = 10, 20, 50 topics: in the same time D-SGLD ends below SGRLD with each.",
-        run: |effort| figure8(effort),
+        files: &[],
+        run: |effort, _| figure8(effort),
     },
     Row {
         id: "async",
         claim: "With equal loads Async-LDA is always worse than AD-LDA: by perplexity in the end, after as many sweeps.",
-        run: |effort| asynchronous(effort),
+        files: &[],
+        run: |effort, _| asynchronous(effort),
     },
     Row {
         id: "small",
         claim: "On few documents (5,000 here, 100,000 in the paper), too, D-SGLD ends below a single SGRLD chain.",
-        run: |effort| small(effort),
+        files: &[],
+        run: |effort, _| small(effort),
     },
     Row {
         id: "step",
         claim: "Several step sizes a are tried in short runs side by side, and the best is kept: it is the best of long runs as well, or \
                 within 2 % of it.",
-        run: |effort| steps(effort),
+        files: &[],
+        run: |effort, _| steps(effort),
     },
 ];
 
