@@ -50,13 +50,13 @@ impl From {
     }
 
     /// The data set of each seed.
-    fn sets(self, seeds: u64) -> Result<Vec<Arc<Set>>> {
-        let seeds: Vec<u64> = (1..=seeds).collect();
+    fn sets(self, count: u64) -> Result<Vec<Arc<Set>>> {
+        let seeds: Vec<u64> = (1..=count).collect();
         match self {
             Self::Twonorm(rows) => {
                 side_by_side(&seeds, |&seed| Ok(Arc::new(Set::generated(Generator::Twonorm, rows, 3000, seed)?)))
             }
-            Self::Covertype => Ok(vec![Arc::new(Set::covertype()?); seeds.len()]),
+            Self::Covertype => Ok(Set::covertype()?.shared(count)),
             Self::Binary(name, train, rows) => side_by_side(&seeds, |&seed| Ok(Arc::new(Set::binary(name, train, rows, seed)?))),
         }
     }
@@ -434,11 +434,7 @@ pub fn hundred_agents(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         }
         for (contender, _) in &race.courses {
             case.shows(format!("{}, {}: accuracy", from.name(), contender), &late(*contender), "");
-            case.shows(
-                format!("{}, {}: log-likelihood", from.name(), contender),
-                &race.late(*contender, "log_likelihood", 8),
-                "",
-            );
+            case.shows(format!("{}, {}: log-likelihood", from.name(), contender), &race.late(contender, "log_likelihood", 8), "");
         }
         charts.push(Chart::new(from.name(), "round", "test accuracy", race.lines("accuracy")));
         charts.push(

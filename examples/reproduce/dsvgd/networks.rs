@@ -82,7 +82,7 @@ fn shortened(effort: Effort, runs: &Runs) -> Result<Runs> {
 
 fn classification(effort: Effort, files: &[Runs], fashion: bool) -> Result<Outcome> {
     let runs = shortened(effort, &files[0])?;
-    let sets = vec![Arc::new(Set::images(fashion, Scaling::Pixels, 2000)?); usize::try_from(effort.seeds)?];
+    let sets = Set::images(fashion, Scaling::Pixels, 2000)?.shared(effort.seeds);
     let name = if fashion { "Fashion-MNIST" } else { "MNIST" };
     let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, SVGD];
     let mut case = Case::default();
@@ -126,7 +126,7 @@ pub fn fashion(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 /// Figs. 8 and 19.
 pub fn widths(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let runs = shortened(effort, &files[0])?;
-    let sets = vec![Arc::new(Set::images(true, Scaling::Pixels, 5000)?); usize::try_from(effort.seeds)?];
+    let sets = Set::images(true, Scaling::Pixels, 5000)?.shared(effort.seeds);
     let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, SVGD];
     let groups = runs.by("model.hidden");
     let widths = groups.iter().map(|runs| Ok(runs.value::<Vec<usize>>("model.hidden")?[0])).collect::<Result<Vec<_>>>()?;
@@ -166,7 +166,7 @@ pub fn widths(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 pub fn particles(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let runs = shortened(effort, &files[0])?;
     let seeds = usize::try_from(effort.seeds)?;
-    let sets = vec![Arc::new(Set::images(true, Scaling::Pixels, 5000)?); seeds];
+    let sets = Set::images(true, Scaling::Pixels, 5000)?.shared(effort.seeds);
     let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL];
     let groups = runs.by("method.particles");
     let counts = groups.iter().map(|runs| runs.value("method.particles")).collect::<Result<Vec<u64>>>()?;

@@ -1,11 +1,12 @@
 //! Runs of the methods that a row compares, carried out as `mpibayes run` does, with their metrics and particles.
 
-use super::super::files::{Runs, find, parse};
+use super::super::files::{Runs, find, parse, value};
 use super::super::pictures::Curves;
 use super::super::workers::side_by_side;
 use super::authors::registry;
 use super::sets::Set;
 use mpibayes::cluster::BoxError;
+use mpibayes::config::Override;
 use mpibayes::job::{Ranks, start};
 use mpibayes::methods::PARTICLE_PATHS;
 use mpibayes::results::{METRICS, ResultFile, RunFolder, Samples, Table, result_file};
@@ -148,8 +149,7 @@ pub fn contender(run: &Run) -> Option<Contender> {
 /// The files of the methods beside DSVGD.
 pub const OTHERS: [&str; 2] = ["dsvgd/distributed", "dsvgd/pooled"];
 
-/// Keys of DSVGD, and what other methods call them. NPV and the methods with chains have their own name for the number of particles, and
-/// NPV has other `particles`.
+/// Keys of DSVGD, and their names in other methods, the first that a run has. NPV has other `particles`.
 const SHARED_KEYS: [(&str, &[&str]); 6] = [
     ("particles", &["components", "chains", "particles"]),
     ("rounds", &["rounds"]),
@@ -159,10 +159,11 @@ const SHARED_KEYS: [(&str, &[&str]); 6] = [
     ("schedule", &["schedule"]),
 ];
 
-/// The run of a method in the comparison with the runs of a figure: one of these, or another method with the same data and settings.
+/// The run of a method in a comparison with the runs of a figure: one of these, or a run of [`OTHERS`] with the data, the model and the
+/// shared settings of the figure.
 fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
-    let with_name = |runs: &[Run], name| runs.iter().find(|run| contender(run) == Some(name)).cloned();
-    if let Some(own) = with_name(&figure.0, wanted) {
+    let named = |runs: &[Run], name| runs.iter().find(|run| contender(run) == Some(name)).cloned();
+    if let Some(own) = named(&figure.0, wanted) {
         return Ok(own);
     }
     // The authors' chains have the settings of the right ones.
@@ -173,41 +174,41 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
         other => (other, None),
     };
     let others = OTHERS.iter().map(|name| Ok(Runs::read(name)?.0)).collect::<Result<Vec<_>>>()?.concat();
-    let (Some(mut run), Some(figure)) = (with_name(&others, right), figure.0.first()) else {
-        return Err(format!("no run file has the method {wanted:?}").into());
-    };
-    let (is_pooled, is_chain) = ([SVGD, SGLD, NPV, PMD].contains(&right), [SGLD, DSGLD].contains(&right));
+    let mut run = named(&others, right).ok_or_else(|| format!("no run file has the method {wanted:?}"))?;
+    let figure = figure.0.first().ok_or("a file without runs")?;
+    let is_pooled = [SVGD, SGLD, NPV, PMD].contains(&right);
     run.remove("data");
-    let top = ["dtype", "data", "model", "evaluate"].into_iter().chain((!is_pooled).then_some("agents"));
-    top.for_each(|key| run.extend(figure.get(key).map(|value| (key.to_owned(), value.clone()))));
+    for key in ["dtype", "data", "model", "evaluate"].into_iter().chain((!is_pooled).then_some("agents")) {
+        run.extend(figure.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
     if is_pooled && let Some(data) = run.get_mut("data").and_then(Value::as_table_mut) {
         data.remove("partition");
     }
-    let (Some(method), Some(model)) = (run.get_mut("method").and_then(Value::as_table_mut), find(figure, "method")) else {
-        return Err("a run file has no method".into());
-    };
+    let (mut method, of_figure): (Run, Run) = (value(&run, "method")?, value(figure, "method")?);
     for (key, names) in SHARED_KEYS {
-        let Some(value) = model.get(key).filter(|_| !(is_chain && key == "schedule")) else { continue };
-        let Some(&name) = names.iter().find(|name| method.contains_key(**name)) else { continue };
-        let value = match (name, value.as_integer()) {
-            ("trajectory", Some(steps)) => Value::from(steps as f64),
-            _ => value.clone(),
-        };
-        if let ("chains", Some(chains)) = (name, value.as_integer()) {
-            // The step is in proportion to 1/N. Predictions are those of the latest states.
-            let before = method.get("chains").and_then(Value::as_integer).unwrap_or(1);
-            let step = method.get_mut("step").and_then(|step| step.get_mut("annealed")?.get_mut("a"));
-            if let Some(a) = step {
-                *a = Value::from(a.as_float().unwrap_or(f64::NAN) * before as f64 / chains as f64);
-            }
-            method.insert("evaluation_window".into(), value.clone());
+        let Some(shared) = of_figure.get(key) else { continue };
+        match names.iter().copied().find(|name| method.contains_key(*name)) {
+            // Chains travel by a schedule of their own.
+            Some("schedule") if method.contains_key("chains") => {}
+            Some("chains") => set_chains(&mut method, shared)?,
+            Some("trajectory") => drop(method.insert("trajectory".into(), shared.clone().try_into::<f64>()?.into())),
+            Some(name) => drop(method.insert(name.into(), shared.clone())),
+            None => {}
         }
-        method.insert(name.into(), value);
     }
-    if let Some(name) = errors {
-        method.insert("name".into(), name.into());
-    }
+    method.extend(errors.map(|name| ("name".to_owned(), name.into())));
+    run.insert("method".into(), method.into());
     Ok(run)
+}
+
+/// Sets the number of chains. Their step is in proportion to its inverse, and the latest state of each makes predictions.
+fn set_chains(method: &mut Run, chains: &Value) -> Result<()> {
+    let (before, after): (u32, u32) = (value(method, "chains")?, chains.clone().try_into()?);
+    let a = value::<f64>(method, "step.annealed.a")? * f64::from(before) / f64::from(after);
+    Override::parse(&format!("step.annealed.a={a:?}")).ok_or("an override")?.apply(method)?;
+    method.insert("chains".into(), chains.clone());
+    method.insert("evaluation_window".into(), chains.clone());
+    Ok(())
 }
 
 impl Runs {

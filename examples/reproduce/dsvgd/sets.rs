@@ -9,6 +9,7 @@ use mpibayes::random::Seed;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A data set in a temporary file, which is deleted on drop.
@@ -41,6 +42,12 @@ impl Set {
             )
             .map(drop)?)
         })
+    }
+
+    /// The same data set for all seeds.
+    pub fn shared(self, seeds: u64) -> Vec<Arc<Self>> {
+        let set = Arc::new(self);
+        (0..seeds).map(|_| set.clone()).collect()
     }
 
     /// Training and test rows of a generator.

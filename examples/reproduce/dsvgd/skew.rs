@@ -45,7 +45,7 @@ fn judged(
 
 fn mnist(effort: Effort, files: &[Runs], title: &str, least: f64) -> Result<Outcome> {
     let lineup = [SITES, SVGD, NO_CAVITY, FLOOR, EXACT, AUTHORS, PARTICIPANTS, TOTAL];
-    let sets = vec![Arc::new(Set::images(false, Scaling::Principal, 5000)?); usize::try_from(effort.seeds)?];
+    let sets = Set::images(false, Scaling::Principal, 5000)?.shared(effort.seeds);
     let mut runs = files[0].clone();
     let (rounds, agents): (u64, u64) = (runs.value("method.rounds")?, runs.value("agents")?);
     let share = effort.share.min(5);
@@ -78,7 +78,7 @@ pub fn ten(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 /// Twenty agents with one class of Covertype each, ten of one class first.
 pub fn covertype(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 4 * effort.seeds;
-    let (runs, sets) = (&files[0], vec![Arc::new(Set::covertype()?); usize::try_from(seeds)?]);
+    let (runs, sets) = (&files[0], Set::covertype()?.shared(seeds));
     let caption = format!(
         "Bayesian logistic regression, the sample of 20,000 rows in [0, 1], N = {}, {} rounds of L = L' = {} steps; {}.",
         runs.value::<u64>("method.particles")?,

@@ -26,15 +26,15 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "posterior",
         claim: "Chains that are coupled to a center sample the posterior: a Gaussian's variance, to 3 %.",
-        files: &[],
-        run: |effort, _| toys::posterior(effort),
+        files: &["ec-sghmc/stationary"],
+        run: toys::posterior,
     },
     Row {
         id: "stationary",
         claim: "What they sample instead (ours): a chain's variance is Λ⁻¹/K + (K − 1)/K (Λ + κ)⁻¹, for each period s. Annealed coupling \
                 and coupled friction sample the posterior.",
-        files: &[],
-        run: |effort, _| toys::stationary(effort),
+        files: &["ec-sghmc/stationary", "ec-sghmc/unbiased"],
+        run: toys::stationary,
     },
     Row {
         id: "staleness",
