@@ -25,6 +25,11 @@ impl Runs {
         Ok(Self(sweep.points.into_iter().map(|point| point.file.table().clone()).collect()))
     }
 
+    /// The runs of several files.
+    pub fn all(files: &[Self]) -> Self {
+        Self(files.iter().flat_map(|runs| runs.0.clone()).collect())
+    }
+
     /// The same runs with another value, as with `--set`.
     pub fn set(mut self, setting: &str) -> Result<Self> {
         let parsed = Override::parse(setting).ok_or_else(|| format!("{setting}: write key=value"))?;

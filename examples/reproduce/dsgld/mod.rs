@@ -130,10 +130,9 @@ fn list(values: &[f64]) -> String {
         .join(", ")
 }
 
-/// The settings of the only run of these that has this place in its file.
+/// The settings of the run with this place in the files.
 fn settings_of(files: &[Runs], place: usize) -> Result<DsgldSettings> {
-    let run = files.iter().flat_map(|runs| &runs.0).nth(place).ok_or("a file has too few runs")?;
-    settings(run, "method")
+    settings(Runs::all(files).0.get(place).ok_or("a file has too few runs")?, "method")
 }
 
 /// Waits of a round of the four agents of Fig. 1, up to some slack; and the plan in the end.

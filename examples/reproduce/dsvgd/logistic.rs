@@ -93,12 +93,12 @@ fn accuracy(from: From, effort: Effort, files: &[Runs]) -> Result<(Race, Race, R
         let own = race.late(FLOOR, "accuracy", last - 2);
         for other in [PARTICIPANTS, TOTAL, DSGLD] {
             let difference = minus(&own, &race.late(other, "accuracy", last - 2));
-            case.above(format!("{name}: DSVGD's accuracy less that of {}, last three rounds", other), difference, -0.005);
+            case.above(format!("{name}: DSVGD's accuracy less that of {other}, last three rounds"), difference, -0.005);
         }
         for other in ALL {
-            case.shows(format!("{name}, {}: accuracy, last three rounds", other), &race.late(other, "accuracy", last - 2), "");
+            case.shows(format!("{name}, {other}: accuracy, last three rounds"), &race.late(other, "accuracy", last - 2), "");
             let log = race.late(other, "log_likelihood", last - 2);
-            case.shows(format!("{name}, {}: log-likelihood, last three rounds", other), &log, "");
+            case.shows(format!("{name}, {other}: log-likelihood, last three rounds"), &log, "");
         }
     }
     let slow = minus(&twenty.at(PARTICIPANTS, "accuracy", 4), &twenty.at(TOTAL, "accuracy", 4));
@@ -418,7 +418,7 @@ pub fn iterations(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 pub fn hundred_agents(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 3 * effort.seeds;
     let lineup = [PARALLEL, PARALLEL_EXACT, PARALLEL_SITES, PARTICIPANTS, TOTAL, DSGLD];
-    let runs = Runs(files.iter().flat_map(|runs| runs.0.clone()).collect());
+    let runs = Runs::all(files);
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [From::Twonorm(5000), From::Covertype] {

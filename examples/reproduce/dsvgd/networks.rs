@@ -28,7 +28,7 @@ fn regression(effort: Effort, title: &str, runs: &Runs, make: impl Fn(u64) -> Re
         let scaled = |values: Vec<f64>| values.iter().zip(&unit).map(|(value, unit)| value / unit).collect::<Vec<f64>>();
         for other in [PARTICIPANTS, TOTAL, DSGLD] {
             let more = scaled(minus(&late(other, "rmse"), &late(FLOOR, "rmse")));
-            case.above(format!("K = {agents}: RMSE of {} less DSVGD's, in sd of the targets", other), more, -0.005);
+            case.above(format!("K = {agents}: RMSE of {other} less DSVGD's, in sd of the targets"), more, -0.005);
         }
         let same = scaled(minus(&late(AUTHORS, "rmse"), &late(NO_CAVITY, "rmse")));
         case.within(
@@ -38,8 +38,8 @@ fn regression(effort: Effort, title: &str, runs: &Runs, make: impl Fn(u64) -> Re
         )
         .is_ours();
         for contender in ALL {
-            case.shows(format!("K = {agents}, {}: RMSE, last three rounds", contender), &late(contender, "rmse"), "");
-            case.shows(format!("K = {agents}, {}: log-likelihood", contender), &late(contender, "log_likelihood"), "");
+            case.shows(format!("K = {agents}, {contender}: RMSE, last three rounds"), &late(contender, "rmse"), "");
+            case.shows(format!("K = {agents}, {contender}: log-likelihood"), &late(contender, "log_likelihood"), "");
         }
         charts.push(
             Chart::new(&format!("K = {agents} agents"), "round", "test RMSE, units of the targets", race.lines("rmse"))
@@ -58,7 +58,7 @@ fn regression(effort: Effort, title: &str, runs: &Runs, make: impl Fn(u64) -> Re
 
 /// Fig. 6 on Kin8nm.
 pub fn kin8nm(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let [mut runs]: [Runs; 1] = files.to_vec().try_into().map_err(|_| "one file")?;
+    let mut runs = files[0].clone();
     if effort.share > 1 {
         runs = runs.set("method.rounds=10")?;
     }
@@ -67,7 +67,7 @@ pub fn kin8nm(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 
 /// Fig. 6 on the stand-in for Year.
 pub fn year(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let mut runs = Runs(files.iter().flat_map(|runs| runs.0.clone()).collect());
+    let mut runs = Runs::all(files);
     if effort.share > 1 {
         runs = runs.set("method.rounds=5")?.steps(20)?;
     }
@@ -97,11 +97,11 @@ fn classification(effort: Effort, files: &[Runs], fashion: bool) -> Result<Outco
         let of = |contender| race.last(contender, "accuracy");
         for other in [PARTICIPANTS, TOTAL] {
             let difference = minus(&of(FLOOR), &of(other));
-            case.above(format!("K = {agents}: accuracy of DSVGD less that of {}", other), difference, 0.0);
+            case.above(format!("K = {agents}: accuracy of DSVGD less that of {other}"), difference, 0.0);
         }
         for contender in lineup {
-            case.shows(format!("K = {agents}, {}: accuracy", contender), &of(contender), "");
-            case.shows(format!("K = {agents}, {}: log-likelihood", contender), &race.last(contender, "log_likelihood"), "");
+            case.shows(format!("K = {agents}, {contender}: accuracy"), &of(contender), "");
+            case.shows(format!("K = {agents}, {contender}: log-likelihood"), &race.last(contender, "log_likelihood"), "");
         }
         charts.push(Chart::new(&format!("K = {agents} agents"), "round", "test accuracy", race.lines("accuracy")));
     }
@@ -139,7 +139,7 @@ pub fn widths(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         let same = minus(&ece(place, FLOOR), &ece(place, SVGD));
         case.within(format!("width {hidden}: calibration error of DSVGD less SVGD's"), same, 0.02);
         for contender in lineup {
-            case.shows(format!("width {hidden}, {}: expected calibration error", contender), &ece(place, contender), "");
+            case.shows(format!("width {hidden}, {contender}: expected calibration error"), &ece(place, contender), "");
         }
     }
     let gap = |place| minus(&ece(place, PARTICIPANTS), &ece(place, FLOOR));

@@ -170,7 +170,7 @@ fn race(run: &Table, images: &Images, seconds: f64, seed: u64) -> Result<Path> {
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = images()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
-    let mut runs: Vec<Table> = files.iter().flat_map(|runs| runs.0.clone()).collect();
+    let mut runs = Runs::all(files).0;
     for method in runs.iter_mut().filter_map(|run| run.get_mut("method")?.as_table_mut()) {
         let shorten = |value: &mut Value| *value = Value::from(value.as_integer().unwrap_or(0) / effort.share as i64);
         method.get_mut("steps").into_iter().for_each(shorten);
@@ -249,7 +249,7 @@ fn elastic(averaging: &EasgdSettings, workers: u32) -> EcSghmcSettings {
 pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = images()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
-    let runs: Vec<&Table> = files.iter().flat_map(|runs| &runs.0).collect();
+    let runs = Runs::all(files).0;
     let grid = runs.iter().map(|run| {
         let averaging: EasgdSettings = settings(run, "method")?;
         Ok(EasgdSettings { steps: averaging.steps / effort.share, ..averaging })

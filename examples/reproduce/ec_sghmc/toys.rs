@@ -231,7 +231,7 @@ pub fn stationary(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 /// The paper's claim about the same.
 pub fn posterior(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let mut case = Case::default();
-    for run in files.iter().flat_map(|runs| &runs.0) {
+    for run in &Runs::all(files).0 {
         let (chains, kappa): (u32, f64) = (value(run, "agents")?, value(run, "method.coupling")?);
         let period: u64 = value(run, "method.period")?;
         if (chains, kappa) == (4, 1.0) && [1, 8].contains(&period) {
