@@ -10,6 +10,7 @@ mod delayed_gradients;
 mod dsgld;
 mod dsvgd;
 mod ec_sghmc;
+mod files;
 #[path = "../../tests/support/gaussian_shards.rs"]
 mod gaussian_shards;
 #[path = "../../tests/support/grid.rs"]
@@ -20,8 +21,9 @@ mod pictures;
 mod recording;
 mod workers;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Parser;
+use files::Runs;
 use mpibayes::cluster::BoxError;
 use mpibayes::plots::Figure;
 use serde::{Deserialize, Serialize};
@@ -64,7 +66,9 @@ struct Row {
     id: &'static str,
     /// What the paper says, and how it is judged.
     claim: &'static str,
-    run: fn(Effort) -> Result<Outcome, BoxError>,
+    /// The run files with its settings, in `jobs/papers`, without `.toml`.
+    files: &'static [&'static str],
+    run: fn(Effort, &[Runs]) -> Result<Outcome, BoxError>,
 }
 
 /// How much is run.
@@ -101,14 +105,23 @@ impl Kept {
     }
 }
 
+const PAPERS: [&str; 3] = ["dsgld", "dsvgd", "ec-sghmc"];
+
+/// The rows of a paper; none if there is no such paper.
+fn rows(paper: &str) -> Vec<Row> {
+    match paper {
+        "dsgld" => [dsgld::ROWS, dsgld::topics::ROWS].concat(),
+        "dsvgd" => dsvgd::ROWS.to_vec(),
+        "ec-sghmc" => ec_sghmc::ROWS.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let (rows, legend) = match arguments.paper.as_str() {
-        "dsgld" => ([dsgld::ROWS, dsgld::topics::ROWS].concat(), ""),
-        "dsvgd" => (dsvgd::ROWS.to_vec(), dsvgd::LEGEND),
-        "ec-sghmc" => (ec_sghmc::ROWS.to_vec(), ""),
-        other => bail!("there are no rows of {other:?}; there are those of dsgld, dsvgd and ec-sghmc"),
-    };
+    let rows = rows(&arguments.paper);
+    ensure!(!rows.is_empty(), "there are no rows of {:?}; there are those of {}", arguments.paper, PAPERS.join(", "));
+    let legend = if arguments.paper == "dsvgd" { dsvgd::LEGEND } else { "" };
     for row in &arguments.rows {
         let known: Vec<&str> = rows.iter().map(|row| row.id).collect();
         ensure!(known.contains(&row.as_str()), "there is no row {row:?}; there are {}", known.join(", "));
@@ -131,7 +144,8 @@ fn main() -> anyhow::Result<()> {
         }
         eprintln!("reproduce: {}", row.id);
         let since = Instant::now();
-        let outcome = match (row.run)(effort) {
+        let files = row.files.iter().map(|name| Runs::read(name)).collect::<Result<Vec<_>, _>>();
+        let outcome = match files.and_then(|files| (row.run)(effort, &files)) {
             Ok(outcome) => outcome,
             Err(error) => {
                 eprintln!("reproduce: {} is not run: {error}", row.id);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reproduces rows of a paper's figures and writes the results, with a verdict for each, to jobs/papers/PAPER/RESULTS.md.
+# Reproduces rows of a paper's figures and writes the results, with a verdict for each, to jobs/papers/PAPER/RESULTS.md. The run files
+# beside that report hold the settings of the rows.
 #
 #   bash jobs/papers/reproduce.sh dsgld                   # all rows that have no results yet
 #   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # only these rows

@@ -22,8 +22,11 @@ impl Override {
         self.key.split('.').map(str::to_owned).collect()
     }
 
-    /// Sets the value in a table.
-    pub(super) fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
+    /// Sets the value in the table of a run file.
+    ///
+    /// # Errors
+    /// If the key does not lead to a value, or the value is not TOML.
+    pub fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
         let wrong = |message: String| ConfigError::Override { key: self.key.clone(), message };
         if is_too_large(&self.value) {
             return Err(wrong(TOO_LARGE.into()));

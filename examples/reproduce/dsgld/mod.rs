@@ -5,17 +5,19 @@
 pub mod topics;
 
 use super::covertype::{self, AGENTS, Sampled, Sampler};
-use super::gaussian_shards::{
-    Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z,
-};
+use super::files::{Runs, settings};
+use super::gaussian_shards::{self, Affine, Moments, Stay, Z, drawn_rows, largest, moments, problem, run, z};
 use super::pictures::{scatter, timeline};
 use super::recording::{Recording, value};
 use super::{Effort, Outcome, Row, Verdict};
-use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::chains::dsgld::{Balance, DsgldSettings, Trajectory};
+use mpibayes::cluster::{BoxError, JobOptions};
+use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Task, Trajectory};
 use mpibayes::methods::common::scores::Estimator;
+use mpibayes::random::Seed;
 use ndarray::Array2;
 use statrs::distribution::{ContinuousCDF, Normal};
+
+type Result<T, E = BoxError> = std::result::Result<T, E>;
 
 /// Every row, whether it is done or not.
 pub const ROWS: &[Row] = &[
@@ -23,73 +25,82 @@ pub const ROWS: &[Row] = &[
         id: "fig1a",
         claim: "With delays (3, 1, 2, 4) and 3 updates for all, agents wait 12 − (9, 3, 6, 12) in each round. Simulated cluster, \
                 exact.",
-        run: |_| Ok(waits(Trajectory::Same(3.0), None, &[3.0, 9.0, 6.0, 0.0], 0.0, None)),
+        files: &["dsgld/fig1"],
+        run: |_, files| waits(files, 0, &[3.0, 9.0, 6.0, 0.0], 0.0, None),
     },
     Row {
         id: "fig1b",
         claim: "Trajectories (4, 12, 6, 3) = q τ S with τ = 25/4 leave nobody waiting. Simulated cluster, exact.",
-        run: |_| Ok(waits(Trajectory::Each(vec![4.0, 12.0, 6.0, 3.0]), None, &[0.0; 4], 0.0, None)),
+        files: &["dsgld/fig1"],
+        run: |_, files| waits(files, 1, &[0.0; 4], 0.0, None),
     },
     Row {
         id: "fig1c",
         claim: "Trajectories (3, 9, 4.5, 2.25) leave nobody waiting. Updates are whole: with remainders carried over rounds, nobody \
                 may wait longer than one update of the slowest (4) in any round. Simulated cluster.",
-        run: |_| Ok(waits(Trajectory::Each(vec![3.0, 9.0, 4.5, 2.25]), None, &[0.0; 4], 4.0, None)),
+        files: &["dsgld/fig1"],
+        run: |_, files| waits(files, 2, &[0.0; 4], 4.0, None),
     },
     Row {
         id: "fig1-adaptive",
         claim: "From 25/4 updates for all, measured delays lead to (4, 12, 6, 3), and then nobody waits (ours). Simulated cluster.",
-        run: |_| {
-            let balance = Some(Balance { decay: 1.0, ..Balance::default() });
-            Ok(waits(Trajectory::Same(6.25), balance, &[0.0; 4], 2.0 * 28.0 / WAIT_ROUNDS as f64, Some([4.0, 12.0, 6.0, 3.0])))
-        },
+        files: &["dsgld/fig1-adaptive"],
+        run: |_, files| waits(files, 0, &[0.0; 4], 0.56, Some([4.0, 12.0, 6.0, 3.0])),
     },
     Row {
         id: "prop3.1",
         claim: "Scores scaled by N_s / (N q_s) are unbiased for any frequencies q: in a run with trajectories of 1 to 8.03 updates \
                 every shard's score has weight 1 in the mean of all updates.",
-        run: |_| Ok(unbiased()),
+        files: &["dsgld/prop3.1"],
+        run: |_, files| unbiased(files),
     },
     Row {
         id: "fig2a",
         claim: "20 agents, ten shards of 500 rows used with 70 updates, ten of 1,500 with 10; step 1e-7, minibatches of 300, d = 2. \
                 Without correction chains are drawn to small shards: the pooled mean is that of section 3's theory, and off the \
                 posterior's by more than half a standard deviation.",
-        run: |effort| Ok(figure2ab(effort, 2, false, 6000)),
+        files: &["dsgld/fig2-uneven"],
+        run: |effort, files| figure2ab(effort, files, 0, 2),
     },
     Row {
         id: "fig2b",
         claim: "The same with correction: the pooled mean is within 0.1 posterior standard deviations of the posterior's. Its spread \
                 is that of the theory, which is wider than the posterior's.",
-        run: |effort| Ok(figure2ab(effort, 2, true, 6000)),
+        files: &["dsgld/fig2-uneven"],
+        run: |effort, files| figure2ab(effort, files, 1, 2),
     },
     Row {
         id: "fig2b-100",
         claim: "Fig. 2 (b) with d = 100.",
-        run: |effort| Ok(figure2ab(Effort { share: 1, ..effort }, 100, true, 1500)),
+        files: &["dsgld/fig2-uneven"],
+        run: |effort, files| figure2ab(Effort { share: 4, ..effort }, files, 1, 100),
     },
     Row {
         id: "fig2c",
         claim: "4 agents with 2,000 rows each, step 2e-6: trajectories of 10,000 updates sample a mixture of the local posteriors, each \
                 raised to the power N/N_s. Kolmogorov's distance of the ends of visits from that mixture.",
-        run: |effort| Ok(figure2cd(effort, 10_000, 200)),
+        files: &["dsgld/fig2-even"],
+        run: |effort, files| figure2cd(effort, files),
     },
     Row {
         id: "fig2d",
         claim: "The same with trajectories of 200: near to the posterior, says the paper. With unit variances of the rows the theory, which \
                 the draws follow, is 1.7 times as wide on average over data sets; the claim holds if that is below 1.2.",
-        run: |effort| Ok(near(effort, 200, 2000)),
+        files: &["dsgld/fig2-even"],
+        run: |effort, files| near(effort, files, 1, 1.2),
     },
     Row {
         id: "fig2d-20",
         claim: "The same with trajectories of 20 (ours): near the posterior, below 1.2 times as wide on average over data sets.",
-        run: |effort| Ok(near(effort, 20, 6000)),
+        files: &["dsgld/fig2-even"],
+        run: |effort, files| near(effort, files, 2, 1.2),
     },
     Row {
         id: "fig2d-2",
         claim: "The same with trajectories of 2 (ours): below 1.1 times as wide on average over data sets. Minibatches of 300 alone \
                 make it 1.045.",
-        run: |effort| Ok(near(effort, 2, 40_000)),
+        files: &["dsgld/fig2-even"],
+        run: |effort, files| near(effort, files, 3, 1.1),
     },
     Row {
         id: "covertype",
@@ -97,11 +108,11 @@ pub const ROWS: &[Row] = &[
                 intercept, labels from known weights, prior N(0, I)), 8 agents, 8 chains: R-hat below 1.01, ESS of 400 or more, means \
                 within 0.1 standard deviations of a Hamiltonian reference on all rows, standard deviations within 10 % of what steps, \
                 minibatches and shards make of the reference's. Beside it one SGLD chain, and control variates. One seed.",
-        run: |effort| Ok(half_a_million(effort)),
+        files: &[],
+        run: |effort, _| Ok(half_a_million(effort)),
     },
 ];
 
-const WAIT_ROUNDS: u64 = 100;
 /// Rounds and draws in pictures.
 const SHOWN_ROUNDS: u64 = 4;
 const SHOWN_DRAWS: usize = 1500;
@@ -119,14 +130,32 @@ fn list(values: &[f64]) -> String {
         .join(", ")
 }
 
+/// The settings of the run with this place in the files.
+fn settings_of(files: &[Runs], place: usize) -> Result<DsgldSettings> {
+    settings(Runs::all(files).0.get(place).ok_or("a file has too few runs")?, "method")
+}
+
 /// Waits of a round of the four agents of Fig. 1, up to some slack; and the plan in the end.
-fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], slack: f64, plan: Option<[f64; 4]>) -> Outcome {
-    let recording =
-        delayed(DsgldSettings { rounds: Some(WAIT_ROUNDS), trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
-    let column = |name: &str| -> Vec<f64> {
-        recording.table("load").filter(|row| row.step == WAIT_ROUNDS).map(|row| value(row, name)).collect()
+fn waits(files: &[Runs], place: usize, expected: &[f64; 4], slack: f64, plan: Option<[f64; 4]>) -> Result<Outcome> {
+    let settings = settings_of(files, place)?;
+    let (rounds, updates) = (settings.rounds(), settings.trajectory.clone());
+    // Times are simulated.
+    let delays = settings.sleep_ms.clone();
+    let seconds = {
+        let delays = delays.clone();
+        move |agent: u32, updates: u64| delays[agent as usize] * updates as f64
     };
-    let found: Vec<f64> = column("blocked_seconds").iter().map(|waited| waited / WAIT_ROUNDS as f64).collect();
+    let task = {
+        let seconds = seconds.clone();
+        move |agent, task: &Task| seconds(agent, task.updates(agent))
+    };
+    let shards = (0..4).map(|agent| gaussian_shards::rows(agent, 20, 1, 0.0)).collect();
+    let method = Dsgld::sgld(problem(shards), DsgldSettings { sleep_ms: Vec::new(), ..settings });
+    let recording = Recording::simulated(method, JobOptions::new(Seed(1)), task)?;
+    let column = |name: &str| -> Vec<f64> {
+        recording.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect()
+    };
+    let found: Vec<f64> = column("blocked_seconds").iter().map(|waited| waited / rounds as f64).collect();
     let close = |found: &[f64], expected: &[f64], slack: f64| {
         found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() <= slack)
     };
@@ -139,9 +168,9 @@ fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], 
     }
     // As rounds are not under way at the same time, each begins when the slowest of the one before has ended.
     let (mut busy, mut begin, mut longest): (_, f64, f64) = (Vec::new(), 0.0, 0.0);
-    for round in 1..=WAIT_ROUNDS {
+    for round in 1..=rounds {
         let visits: Vec<Stay> = recording.stays().into_iter().filter(|stay| stay.round == round).collect();
-        let seconds = |stay: &Stay| DELAYS[stay.agent as usize] * stay.updates as f64;
+        let seconds = |stay: &Stay| seconds(stay.agent, stay.updates);
         if round <= SHOWN_ROUNDS {
             busy.extend(visits.iter().map(|stay| (stay.agent, begin, begin + seconds(stay))));
         }
@@ -149,20 +178,20 @@ fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], 
         longest = longest.max(largest(visits.iter().map(|stay| slowest - seconds(stay))));
         begin += slowest;
     }
-    if slack > 0.0 && plan.is_none() {
+    if let (Trajectory::Each(updates), true) = (updates, slack > 0.0) {
         // What each agent is to do in the long run, whatever is rounded in a round: an update of each chain more or less.
-        let planned = [3.0, 9.0, 4.5, 2.25].map(|updates| updates * WAIT_ROUNDS as f64);
+        let planned: Vec<f64> = updates.iter().map(|updates| updates * rounds as f64).collect();
         let made = column("updates");
         holds &= longest <= slack + 1e-9 && close(&made, &planned, 4.0);
         numbers.push(("longest wait in any round".into(), list(&[longest]), format!("at most {slack}")));
         numbers.push(("updates of each agent in all".into(), list(&made), format!("{}, up to 4", list(&planned))));
-        let share = found.iter().sum::<f64>() / (4.0 * begin / WAIT_ROUNDS as f64);
+        let share = found.iter().sum::<f64>() / (4.0 * begin / rounds as f64);
         numbers.push(("share of the time that agents wait".into(), format!("{:.1} %", 100.0 * share), String::new()));
     }
     let caption = "The first rounds on a simulated cluster whose agents take 3, 1, 2 and 4 seconds for an update. Where nothing is drawn \
                    an agent waits for the slowest one.";
     let picture = Some(timeline("Who computes when", &busy, caption));
-    Outcome { picture, ..judged(holds, numbers) }
+    Ok(Outcome { picture, ..judged(holds, numbers) })
 }
 
 /// Logistic regression at Covertype's size, in three ways.
@@ -214,44 +243,33 @@ fn half_a_million(effort: Effort) -> Outcome {
 }
 
 /// What updates at the shards were scaled by, weighted with how many were really made there: by seven chains on twenty agents.
-fn unbiased() -> Outcome {
-    let updates: Vec<f64> = (0..20).map(|agent| 1.0 + 0.37 * f64::from(agent)).collect();
-    let (chains, rounds) = (7, 20_000);
-    let off = |correction: bool| {
-        let settings = DsgldSettings {
-            chains,
-            rounds: Some(rounds),
-            trajectory: Trajectory::Each(updates.clone()),
-            batch: 1,
-            step: StepSize::Constant(1e-9),
-            thin: Some(1000),
-            correction,
-            ..settings()
-        };
-        let stays = run(problem(uneven(1, 1).0), settings, 1).stays();
+fn unbiased(files: &[Runs]) -> Result<Outcome> {
+    let off = |place: usize| -> Result<f64> {
+        let (shards, settings) = (uneven(files, 1, 1)?, settings_of(files, place)?);
+        let stays = run(problem(shards), settings, 1).stays();
         let total: f64 = stays.iter().map(|stay| stay.updates as f64).sum();
         let mut weight = [0.0; 20];
         stays.iter().for_each(|stay| weight[stay.agent as usize] += stay.scale * stay.updates as f64 / total);
-        largest(weight.iter().map(|weight| (weight - 1.0).abs()))
+        Ok(largest(weight.iter().map(|weight| (weight - 1.0).abs())))
     };
-    let (found, without) = (off(true), off(false));
-    // Of 140,000 visits each agent has a twentieth, up to 4.5 standard deviations.
-    let bound = Z * (19.0 / (f64::from(chains) * rounds as f64)).sqrt();
+    let (found, without) = (off(0)?, off(1)?);
+    // Of all visits each agent has a twentieth, up to 4.5 standard deviations.
+    let settings = settings_of(files, 0)?;
+    let bound = Z * (19.0 / (f64::from(settings.chains) * settings.rounds() as f64)).sqrt();
     let what = "weight of a shard's score in the mean of all updates, largest distance from 1";
-    judged(
+    Ok(judged(
         found < bound && without > 3.0 * bound,
         vec![
             (what.into(), format!("{found:.4}"), format!("< {bound:.4}, from chance")),
             ("the same without correction".into(), format!("{without:.3}"), "far more".into()),
         ],
-    )
+    ))
 }
 
-/// Shards of Fig. 2 (a, b) and their trajectories; each seed has data of its own.
-fn uneven(seed: u64, dim: usize) -> (Vec<Array2<f64>>, Vec<f64>) {
-    let count = |agent: u32| if agent < 10 { 500 } else { 1500 };
-    let shards = (0..20).map(|agent| drawn_rows(seed, agent, count(agent), dim)).collect();
-    (shards, (0..20).map(|agent| if agent < 10 { 70.0 } else { 10.0 }).collect())
+/// Shards of Fig. 2 (a, b); each seed has data of its own.
+fn uneven(files: &[Runs], seed: u64, dim: usize) -> Result<Vec<Array2<f64>>> {
+    let sizes: Vec<usize> = files[0].value("data.partition.sizes")?;
+    Ok((0..).zip(sizes).map(|(agent, size)| drawn_rows(seed, agent, size, dim)).collect())
 }
 
 /// What a run of a chain at each agent showed, in units of the posterior's standard deviation where it is no z.
@@ -276,35 +294,36 @@ struct Measured {
 
 struct Setting {
     shards: Vec<Array2<f64>>,
-    updates: Vec<f64>,
-    step: f64,
-    correction: bool,
-    rounds: u64,
+    settings: DsgldSettings,
 }
 
-const BATCH: usize = 300;
-
 impl Setting {
+    /// With fewer rounds, but not too few.
+    fn new(shards: Vec<Array2<f64>>, settings: DsgldSettings, effort: Effort, least: u64) -> Self {
+        let rounds = Some((settings.rounds() / effort.share).max(least));
+        Self { shards, settings: DsgldSettings { rounds, ..settings } }
+    }
+
+    /// Updates in a visit to each agent.
+    fn updates(&self) -> Vec<f64> {
+        match &self.settings.trajectory {
+            Trajectory::Same(updates) => vec![*updates; self.shards.len()],
+            Trajectory::Each(updates) => updates.clone(),
+        }
+    }
+
     fn affine(&self, agent: usize, coordinate: usize) -> Affine {
         let all: f64 = self.shards.iter().map(|x| x.nrows() as f64).sum();
-        let scale = match self.correction {
-            true => self.updates.iter().sum::<f64>() / self.updates[agent],
+        let updates = self.updates();
+        let scale = match self.settings.correction {
+            true => updates.iter().sum::<f64>() / updates[agent],
             false => all / self.shards[agent].nrows() as f64,
         };
-        Affine::new(self.shards[agent].column(coordinate), scale, self.step, BATCH)
+        Affine::new(self.shards[agent].column(coordinate), scale, self.settings.step.at(0), self.settings.batch)
     }
 
     fn record(&self, seed: u64) -> Recording {
-        let settings = DsgldSettings {
-            chains: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
-            rounds: Some(self.rounds),
-            trajectory: Trajectory::Each(self.updates.clone()),
-            batch: BATCH,
-            step: StepSize::Constant(self.step),
-            correction: self.correction,
-            ..settings()
-        };
-        run(problem(self.shards.clone()), settings, seed)
+        run(problem(self.shards.clone()), self.settings.clone(), seed)
     }
 
     /// The first tenth of the rounds is left out.
@@ -315,15 +334,15 @@ impl Setting {
     fn measured(&self, recording: &Recording) -> Measured {
         let dim = self.shards[0].ncols();
         let theory: Vec<Moments> = (0..dim)
-            .map(|j| moments(&(0..self.shards.len()).map(|agent| self.affine(agent, j)).collect::<Vec<_>>(), &self.updates))
+            .map(|j| moments(&(0..self.shards.len()).map(|agent| self.affine(agent, j)).collect::<Vec<_>>(), &self.updates()))
             .collect();
         let count: f64 = self.shards.iter().map(|x| x.nrows() as f64).sum();
         let posterior: Vec<f64> = (0..dim).map(|j| self.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / count).collect();
-        let from = self.rounds / 10;
+        let from = self.settings.rounds() / 10;
         let chains = self.shards.len() as f64;
         // Rounds × what is averaged over chains: squares of ends, squares of all states, and the mean of each coordinate.
-        let rounds = (self.rounds - from) as usize;
-        let total: f64 = self.updates.iter().sum();
+        let rounds = (self.settings.rounds() - from) as usize;
+        let total: f64 = self.updates().iter().sum();
         let (mut ends, mut pooled, mut means) = (vec![0.0; rounds], vec![0.0; rounds], vec![vec![0.0; rounds]; dim]);
         let mut means_of_ends = means.clone();
         for (stay, states) in recording.visits().into_iter().filter(|(stay, _)| stay.round > from) {
@@ -402,14 +421,11 @@ fn spreads(measured: &[Measured], means: bool) -> Vec<(String, String, String)> 
     ]
 }
 
-fn figure2ab(effort: Effort, dim: usize, correction: bool, rounds: u64) -> Outcome {
-    let measured: Vec<Measured> = (1..=effort.seeds)
-        .map(|seed| {
-            let (shards, updates) = uneven(seed, dim);
-            let rounds = (rounds / effort.share).max(400);
-            Setting { shards, updates, step: 1e-7, correction, rounds }.measure(seed)
-        })
-        .collect();
+fn figure2ab(effort: Effort, files: &[Runs], place: usize, dim: usize) -> Result<Outcome> {
+    let settings = settings_of(files, place)?;
+    let correction = settings.correction;
+    let measure = |seed| Ok(Setting::new(uneven(files, seed, dim)?, settings.clone(), effort, 400).measure(seed));
+    let measured: Vec<Measured> = (1..=effort.seeds).map(measure).collect::<Result<_>>()?;
     // Over data sets, which are more or less uneven.
     let bias = (measured.iter().map(|one| one.bias.powi(2)).sum::<f64>() / measured.len() as f64).sqrt();
     let holds = if correction { measured.iter().all(|one| one.bias < 0.1) } else { bias > 0.5 };
@@ -428,12 +444,12 @@ fn figure2ab(effort: Effort, dim: usize, correction: bool, rounds: u64) -> Outco
     if outcome.verdict == Verdict::Reproduced && !holds {
         outcome.verdict = Verdict::Undecided;
     }
-    outcome
+    Ok(outcome)
 }
 
-fn even(seed: u64, trajectory: u64, rounds: u64) -> Setting {
+fn even(seed: u64, settings: &DsgldSettings, effort: Effort, least: u64) -> Setting {
     let shards = (0..4).map(|agent| drawn_rows(seed, agent, 2000, 2)).collect();
-    Setting { shards, updates: vec![trajectory as f64; 4], step: 2e-6, correction: true, rounds }
+    Setting::new(shards, settings.clone(), effort, least)
 }
 
 /// The largest distance of an empirical distribution from its law, times the root of the number of samples (Kolmogorov).
@@ -450,11 +466,12 @@ fn kolmogorov(mut samples: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
 /// Exceeded by chance in 1 case of 10,000.
 const KOLMOGOROV: f64 = 2.23;
 
-fn figure2cd(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
+fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let settings = settings_of(files, 0)?;
     let (mut of_mixture, mut of_own, mut measured) = (Vec::new(), Vec::new(), Vec::new());
     let mut picture = None;
     for seed in 1..=effort.seeds {
-        let setting = even(seed, trajectory, (rounds / effort.share).max(80));
+        let setting = even(seed, &settings, effort, 80);
         let mean = |j: usize| setting.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / 8000.0;
         let scaled = |j: usize, value: f64| (value - mean(j)) * 8000_f64.sqrt();
         let recording = setting.record(seed);
@@ -503,13 +520,15 @@ fn figure2cd(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
     ];
     numbers.extend(spreads(&measured, true));
     let close = of_mixture.iter().chain(&of_own).all(|distance| *distance < KOLMOGOROV);
-    Outcome { picture, ..judged(close && follows(&measured, true), numbers) }
+    Ok(Outcome { picture, ..judged(close && follows(&measured, true), numbers) })
 }
 
-fn near(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
-    let rounds = (rounds / effort.share).max(400);
-    let measured: Vec<Measured> = (1..=effort.seeds).map(|seed| even(seed, trajectory, rounds).measure(seed)).collect();
-    let bound = if trajectory == 2 { 1.1 } else { 1.2 };
+fn near(effort: Effort, files: &[Runs], place: usize, bound: f64) -> Result<Outcome> {
+    let settings = settings_of(files, place)?;
+    let Trajectory::Same(updates) = settings.trajectory else {
+        return Err("trajectories must be the same for all agents".into());
+    };
+    let measured: Vec<Measured> = (1..=effort.seeds).map(|seed| even(seed, &settings, effort, 400).measure(seed)).collect();
     let mean =
         |of: fn(&Measured) -> f64| (measured.iter().map(|one| of(one).powi(2)).sum::<f64>() / measured.len() as f64).sqrt();
     let (found, theory) = (mean(|one| one.ends), mean(|one| one.ends_theory));
@@ -517,10 +536,10 @@ fn near(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
     let expected = format!("{theory:.3}; near is < {bound}");
     numbers.push(("spread of ends, root mean square over the data sets".into(), format!("{found:.3}"), expected));
     let mut outcome = judged(follows(&measured, true), numbers);
-    outcome.picture = beside(&format!("Trajectories of {trajectory} updates"), &measured);
+    outcome.picture = beside(&format!("Trajectories of {} updates", updates), &measured);
     // That the draws follow the theory is shown above: the theory then says whether the claim holds.
     if outcome.verdict == Verdict::Reproduced && theory >= bound {
         outcome.verdict = Verdict::Refuted;
     }
-    outcome
+    Ok(outcome)
 }

@@ -4,6 +4,7 @@
 //! samplers run for real, packet by packet; time is that of a cluster with a rank for each agent, whose tasks take what they were measured
 //! to take on one core here, and whose network has 50 µs and 10 Gbit/s. Evaluation is no part of it.
 
+use super::super::files::{Runs, find, settings, value};
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
 use super::super::recording::Recording;
@@ -14,18 +15,20 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions, Method};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, HeldOut, SgrldUpdate, Sweeps,
-    Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
+    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, HeldOut, LdaSettings,
+    SgrldUpdate, Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
 };
-use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::chains::dsgld::{Dsgld, Trajectory};
 use mpibayes::methods::topics::{
-    AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
+    AdLda, AsyncLda, EVALUATION_SWEEPS, SweepBy, SweepSettings, TopicDsgldSettings, TopicEvaluation, TopicProblem, adlda,
+    async_lda,
 };
 use mpibayes::methods::{EvaluationTask, Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use toml::{Table, Value};
 
 type Result<T, E = BoxError> = std::result::Result<T, E>;
 
@@ -36,131 +39,142 @@ pub const ROWS: &[Row] = &[
         claim: "20,000 documents, K = 20, 8 agents. All D-SGLD variants, eight chains coupled as one group (D-CC), as two (D-Hybrid) or \
                 not at all (D-CI), end far below AD-LDA and SGRLD in the same time; D-CC and D-Hybrid fall faster than D-CI; D-CC ends no \
                 lower than D-Hybrid. Logarithms of perplexities; AD-LDA by the dense sampler.",
-        run: |effort| figure3(effort),
+        files: FILES,
+        run: figure3,
     },
     Row {
         id: "fig3-20",
         claim: "The same with 20 agents and 20 chains (ours): D-CC and D-Hybrid fall faster than D-CI. Gaps are those of log-perplexities to \
                 that of the true topics.",
-        run: |effort| twenty(effort),
+        files: FILES,
+        run: twenty,
     },
     Row {
         id: "table1",
         claim: "The time to AD-LDA's final perplexity: D-SGLD (two groups) before SGRLD before AD-LDA (dense sampler at its measured cost a \
                 token; the paper's corpora have 200 times as many documents). Logarithms of ratios of times.",
-        run: |effort| table1(effort),
+        files: FILES,
+        run: table1,
     },
     Row {
         id: "fig4-top",
         claim: "One group of R = 1, 2, 4, 8 coupled chains: after a tenth of the updates, perplexity falls with R.",
-        run: |effort| figure4(effort, &[(1, 1), (2, 1), (4, 1), (8, 1)], 0.1),
+        files: FILES,
+        run: |effort, files| figure4(effort, files, &[(1, 1), (2, 1), (4, 1), (8, 1)], 0.1),
     },
     Row {
         id: "fig4-bottom",
         claim: "G = 1, 2, 4 groups of two coupled chains: with more groups the final perplexity is lower, for predictions are averaged.",
-        run: |effort| figure4(effort, &[(2, 1), (4, 2), (8, 4)], 1.0),
+        files: FILES,
+        run: |effort, files| figure4(effort, files, &[(2, 1), (4, 2), (8, 4)], 1.0),
     },
     Row {
         id: "fig5",
         claim: "5,000, 20,000 and 80,000 documents: D-SGLD's perplexity in the same time hardly depends on their number (within 5 %), \
                 AD-LDA's grows with it.",
-        run: |effort| figure5(effort),
+        files: FILES,
+        run: figure5,
     },
     Row {
         id: "fig6",
         claim: "4, 8 and 12 agents: AD-LDA's time for a sweep falls in proportion (to 10 %); D-SGLD, two groups over all agents, is level \
                 or better with more of them.",
-        run: |effort| figure6(effort),
+        files: FILES,
+        run: figure6,
     },
     Row {
         id: "fig7",
         claim: "Half of 8 agents are D = 5 and 10 times as slow, all with 10 updates a visit, or the fast ones with 10 D: the fast ones wait \
                 for about (D − 1)/D of the time, or for less than 10 %; balanced, perplexity falls faster than without, and than \
                 Async-LDA's.",
-        run: |effort| figure7(effort),
+        files: FILES,
+        run: figure7,
     },
     Row {
         id: "fig8",
         claim: "K = 10, 20, 50 topics: in the same time D-SGLD ends below SGRLD with each.",
-        run: |effort| figure8(effort),
+        files: FILES,
+        run: figure8,
     },
     Row {
         id: "async",
         claim: "With equal loads Async-LDA is always worse than AD-LDA: by perplexity in the end, after as many sweeps.",
-        run: |effort| asynchronous(effort),
+        files: FILES,
+        run: asynchronous,
     },
     Row {
         id: "small",
         claim: "On few documents (5,000 here, 100,000 in the paper), too, D-SGLD ends below a single SGRLD chain.",
-        run: |effort| small(effort),
+        files: FILES,
+        run: small,
     },
     Row {
         id: "step",
         claim: "Several step sizes a are tried in short runs side by side, and the best is kept: it is the best of long runs as well, or \
                 within 2 % of it.",
-        run: |effort| steps(effort),
+        files: FILES,
+        run: steps,
     },
 ];
 
 const WORDS: u32 = 2000;
-const TOPICS: u32 = 20;
 const DOCUMENTS: u64 = 20_000;
 const HELD_OUT: u64 = 400;
-const AGENTS: u32 = 8;
+/// The parameter of the topics in a document that is made.
 const ALPHA: f64 = 0.1;
-const BETA: f64 = 0.01;
-/// Documents in a minibatch, updates in a visit, and sweeps over each document (the paper: 100).
-const BATCH: u32 = 50;
-const UPDATES: f64 = 10.0;
-const SWEEPS: Sweeps = Sweeps { burn_in: 10, kept: 20 };
-const ROUNDS: u64 = 45;
-/// a of the step sizes a (1 + t/1000)^-0.6.
-const STEP: f64 = 0.01;
 /// Seconds to send a message, and bytes a second.
 const LATENCY: f64 = 50e-6;
 const BANDWIDTH: f64 = 1.25e9;
 
 /// How something is sampled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum How {
-    /// D-SGLD with so many chains in so many coupled groups; 0 groups: each by itself.
-    Chains { chains: u32, groups: u32, step: f64 },
-    /// AD-LDA, with the costs of the dense or of the fast sampler.
-    Together { dense: bool },
-    /// Async-LDA, with those of the dense one.
-    Apart,
+    /// D-SGLD.
+    Chains(TopicDsgldSettings),
+    /// AD-LDA.
+    Together(SweepSettings),
+    /// Async-LDA.
+    Apart(SweepSettings),
 }
 
-/// A run but for its seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A run but for its seed: that of a file, on documents that are made here.
+#[derive(Clone, Debug)]
 struct Run {
     documents: u64,
-    topics: u32,
     agents: u32,
+    model: LdaSettings,
     how: How,
-    rounds: u64,
     /// How many times as slow the second half of the agents is.
     slow: f64,
     /// Whether fast agents make as many more updates.
     balanced: bool,
 }
 
-const USUAL: Run = Run {
-    documents: DOCUMENTS,
-    topics: TOPICS,
-    agents: AGENTS,
-    how: How::Together { dense: true },
-    rounds: ROUNDS,
-    slow: 1.0,
-    balanced: false,
-};
-const INDEPENDENT: Run = Run { how: How::Chains { chains: AGENTS, groups: 0, step: STEP }, ..USUAL };
-const HYBRID: Run = Run { how: How::Chains { chains: AGENTS, groups: 2, step: STEP }, ..USUAL };
-const COUPLED: Run = Run { how: How::Chains { chains: AGENTS, groups: 1, step: STEP }, ..USUAL };
-const SGRLD: Run = Run { how: How::Chains { chains: 1, groups: 0, step: STEP }, agents: 1, ..USUAL };
-/// Sweeps that take a dense sampler about as long as the others' updates.
-const DENSE: Run = Run { rounds: 180, ..USUAL };
-const FAST: Run = Run { how: How::Together { dense: false }, ..DENSE };
+/// The files that topic rows share.
+const FILES: &[&str] = &["dsgld/topics", "dsgld/sgrld", "dsgld/adlda", "dsgld/async-lda"];
+
+/// Their runs.
+struct Files {
+    /// D-CC, D-Hybrid and D-CI: eight chains in one group, in two, and each by itself.
+    coupled: Run,
+    hybrid: Run,
+    independent: Run,
+    /// A single chain.
+    sgrld: Run,
+    /// AD-LDA by the plain sampler and by the fast one.
+    dense: Run,
+    fast: Run,
+    async_lda: Run,
+}
+
+impl Files {
+    fn new(files: &[Runs]) -> Result<Self> {
+        let runs: Vec<Run> = Runs::all(files).0.iter().map(Run::new).collect::<Result<_>>()?;
+        let [coupled, hybrid, independent, sgrld, dense, fast, async_lda] =
+            runs.try_into().map_err(|_| "the files of topic rows have seven runs")?;
+        Ok(Self { coupled, hybrid, independent, sgrld, dense, fast, async_lda })
+    }
+}
 
 /// What came of a run.
 #[derive(Clone, Default)]
@@ -247,6 +261,7 @@ fn parted(documents: &Documents, seed: u64) -> HeldOut {
 impl Corpus {
     fn problem(self: &Arc<Self>, run: &Run) -> TopicProblem {
         let (corpus, agents) = (self.clone(), run.agents as usize);
+        let LdaSettings { topics, alpha, beta } = run.model;
         let documents = move |agent: AgentId| {
             let (all, agent) = (corpus.train.len(), agent as usize);
             let mut mine = Documents::new(WORDS);
@@ -256,14 +271,7 @@ impl Corpus {
             }
             Ok(mine)
         };
-        TopicProblem {
-            agents: run.agents,
-            vocabulary: WORDS,
-            topics: run.topics,
-            alpha: ALPHA,
-            beta: BETA,
-            documents: Arc::new(documents),
-        }
+        TopicProblem { agents: run.agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
     }
 
     /// The first agent judges all documents: its time does not count.
@@ -274,11 +282,11 @@ impl Corpus {
             Ok(if agent == 0 { corpus.held_out.clone() } else { HeldOut { observed: none(), scored: none() } })
         };
         TopicEvaluation {
-            every: (run.rounds / 20).max(1),
+            every: (run.rounds() / 20).max(1),
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
-            posterior: TopicPosterior { array, draws_from: run.rounds / 2 },
+            posterior: TopicPosterior { array, draws_from: run.rounds() / 2 },
         }
     }
 
@@ -294,28 +302,22 @@ impl Corpus {
     }
 }
 
-/// Seconds on one core here.
-#[derive(Clone, Copy)]
-struct Costs {
-    /// An update of SGRLD.
-    update: f64,
-    /// A token in a dense sweep, and in a sweep by word.
-    dense: f64,
-    fast: f64,
-}
-
 /// The least of these: what others did on the machine meanwhile is left out.
 fn least(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-fn costs(topics: u32) -> Result<Arc<Costs>> {
-    static COSTS: Memory<u32, Costs> = Memory::new();
-    COSTS.get(topics, || {
-        let corpus = corpus(5000, topics, 1)?;
-        let size = topics as usize;
-        let mut theta: Vec<f32> = corpus.truth.phi::<f32>().iter().map(|phi| 5e3 * (phi + 1e-7)).collect();
-        let mut expected = ExpectedCounts::<f32>::new(WORDS, size, ALPHA, SWEEPS);
+/// Seconds of an update or of a token in a sweep, on one core here.
+fn cost(run: &Run) -> Result<f64> {
+    static COSTS: Memory<String, f64> = Memory::new();
+    let Run { model, how, .. } = run;
+    let key = match how {
+        How::Chains(TopicDsgldSettings { batch, sweeps, .. }) => format!("{model:?} {batch} {sweeps:?}"),
+        How::Together(sweeps) | How::Apart(sweeps) => format!("{model:?} {:?}", sweeps.sweep_by),
+    };
+    let measured = COSTS.get(key, || {
+        let corpus = corpus(5000, model.topics, 1)?;
+        let (size, LdaSettings { alpha, beta, .. }) = (model.topics as usize, *model);
         let stream = |number: u64| Seed(3).stream(Who::Server, number, Purpose::Topics);
         let seconds = |mut job: Box<dyn FnMut(usize) + '_>| {
             least((0..25).map(|time| {
@@ -324,29 +326,94 @@ fn costs(topics: u32) -> Result<Arc<Costs>> {
                 since.elapsed().as_secs_f64()
             }))
         };
-        let update = seconds(Box::new(|time| {
-            let first = time * BATCH as usize;
-            let bags = (first..first + BATCH as usize).map(|number| corpus.train.document(number));
-            expected.sample(&theta, bags, |number| stream((time as u64) << 32 | number));
-            sgrld_step(&mut theta, &expected, SgrldUpdate { beta: BETA, step: 1e-4, scale: 100.0 }, &mut stream(time as u64));
-        }));
+        let settings = match how {
+            How::Chains(chains) => {
+                let mut theta: Vec<f32> = corpus.truth.phi::<f32>().iter().map(|phi| 5e3 * (phi + 1e-7)).collect();
+                let mut expected = ExpectedCounts::<f32>::new(WORDS, size, alpha, chains.sweeps);
+                return Ok(seconds(Box::new(|time| {
+                    let first = time * chains.batch;
+                    let bags = (first..first + chains.batch).map(|number| corpus.train.document(number));
+                    expected.sample(&theta, bags, |number| stream((time as u64) << 32 | number));
+                    let update = SgrldUpdate { beta, step: 1e-4, scale: 100.0 };
+                    sgrld_step(&mut theta, &expected, update, &mut stream(time as u64));
+                })));
+            }
+            How::Together(settings) | How::Apart(settings) => settings,
+        };
         let tokens = Tokens::from_documents(&corpus.train);
-        let mut topics_of = tokens.draw_topics(topics, stream);
+        let mut topics_of = tokens.draw_topics(model.topics, stream);
         let mut counts = TopicCounts::new(WORDS, size);
         counts.count(tokens.words(), &topics_of);
         let mut by_word = WordSweep::new(&tokens, size);
-        let all = tokens.len() as f64;
-        let fast = seconds(Box::new(|time| {
-            by_word.sweep(&mut topics_of, &mut counts, ALPHA, BETA, |word| stream((time as u64) << 32 | u64::from(word)));
+        let sweep = seconds(Box::new(|time| {
+            let stream = |number| stream((time as u64) << 32 | number);
+            match settings.sweep_by {
+                SweepBy::Word => {
+                    by_word.sweep(&mut topics_of, &mut counts, alpha, beta, |word| stream(u64::from(word)));
+                }
+                SweepBy::Document => dense_sweep(&tokens, &mut topics_of, &mut counts, alpha, beta, stream),
+            }
         }));
-        let dense = seconds(Box::new(|time| {
-            dense_sweep(&tokens, &mut topics_of, &mut counts, ALPHA, BETA, |number| stream((time as u64) << 32 | number));
-        }));
-        Ok(Costs { update, dense: dense / all, fast: fast / all })
-    })
+        Ok(sweep / tokens.len() as f64)
+    });
+    measured.map(|cost| *cost)
 }
 
 impl Run {
+    fn new(file: &Table) -> Result<Self> {
+        let how = match find(file, "method.name").and_then(Value::as_str) {
+            Some("adlda") => How::Together(settings(file, "method")?),
+            Some("async_lda") => How::Apart(settings(file, "method")?),
+            _ => How::Chains(settings(file, "method")?),
+        };
+        let (agents, model) = (value(file, "agents")?, settings(file, "model")?);
+        Ok(Self { documents: DOCUMENTS, agents, model, how, slow: 1.0, balanced: false })
+    }
+
+    fn rounds(&self) -> u64 {
+        match &self.how {
+            How::Chains(chains) => chains.rounds,
+            How::Together(sweeps) | How::Apart(sweeps) => sweeps.rounds,
+        }
+    }
+
+    /// The same with another number of rounds, and draws from as large a part of them.
+    fn with_rounds(&self, rounds: u64) -> Self {
+        let mut with = self.clone();
+        let old = self.rounds();
+        let (all, burn_in, thin) = match &mut with.how {
+            How::Chains(chains) => (&mut chains.rounds, &mut chains.burn_in, &mut chains.thin),
+            How::Together(sweeps) | How::Apart(sweeps) => (&mut sweeps.rounds, &mut sweeps.burn_in, &mut sweeps.thin),
+        };
+        *all = rounds;
+        *burn_in = *burn_in * rounds / old;
+        *thin = (*thin * rounds / old).max(1);
+        with
+    }
+
+    fn shortened(&self, effort: Effort) -> Self {
+        self.with_rounds((self.rounds() / effort.share).max(10))
+    }
+
+    /// The same with so many chains, in so many groups if they are coupled.
+    fn with_chains(&self, chains: u32, groups: u32) -> Self {
+        let mut with = self.clone();
+        if let How::Chains(settings) = &mut with.how {
+            settings.chains = chains;
+            settings.coupling.iter_mut().for_each(|phase| phase.groups = groups);
+        }
+        with
+    }
+
+    /// The same with steps that are a multiple of the file's.
+    fn with_steps(&self, factor: f64) -> Self {
+        let mut with = self.clone();
+        if let How::Chains(TopicDsgldSettings { step: StepSize::Annealed { a, .. }, .. }) = &mut with.how {
+            *a *= factor;
+        }
+        with
+    }
+
     /// How many times as long as others an agent takes.
     fn slowness(&self, agent: AgentId) -> f64 {
         if agent >= self.agents.div_ceil(2) { self.slow } else { 1.0 }
@@ -356,49 +423,37 @@ impl Run {
     fn course(&self, seed: u64) -> Result<Arc<Course>> {
         static COURSES: Memory<String, Course> = Memory::new();
         COURSES.get(format!("{self:?} {seed}"), || {
-            let corpus = corpus(self.documents, self.topics, seed)?;
-            let (costs, problem) = (costs(self.topics)?, corpus.problem(self));
-            let sweeps = SweepSettings { rounds: self.rounds, burn_in: 0, thin: self.rounds, ..SweepSettings::default() };
+            let corpus = corpus(self.documents, self.model.topics, seed)?;
+            let (cost, problem, run) = (cost(self)?, corpus.problem(self), self.clone());
             let tokens: Vec<f64> =
                 (0..self.agents).map(|agent| Ok((problem.documents)(agent)?.tokens() as f64)).collect::<Result<_>>()?;
-            let run = *self;
-            match self.how {
-                How::Chains { chains, groups, step } => {
-                    let stay = |agent| UPDATES * if run.balanced { run.slow / run.slowness(agent) } else { 1.0 };
-                    let coupling = (groups > 0).then_some(AveragingPhase { groups, rounds: self.rounds });
-                    let settings = DsgldSettings {
-                        chains,
-                        rounds: Some(self.rounds),
-                        trajectory: Trajectory::Each((0..self.agents).map(stay).collect()),
-                        batch: BATCH as usize,
-                        burn_in: Some(0),
-                        thin: Some(self.rounds * 10),
-                        evaluation_window: chains as usize,
-                        coupling: coupling.into_iter().collect(),
-                        max_rounds_in_flight: 1,
-                        ..DsgldSettings::default()
-                    };
-                    let annealed = StepSize::Annealed { a: step * 1000_f64.powf(0.6), b: 1000.0, c: 0.6 };
-                    let transition = Sgrld::<f32>::new(problem, BATCH, annealed, SWEEPS);
-                    let method = Dsgld { agents: self.agents, transition, settings };
+            // The fast sampler stands for the plain one, whose stationary distribution is the same, at the cost of that.
+            let by_word = |sweeps: &SweepSettings| SweepSettings { sweep_by: SweepBy::Word, ..*sweeps };
+            match &self.how {
+                How::Chains(chains) => {
+                    let mut settings = chains.chains();
+                    if let (true, Trajectory::Same(updates)) = (run.balanced, &chains.trajectory) {
+                        let stay = |agent| updates * run.slow / run.slowness(agent);
+                        settings.trajectory = Trajectory::Each((0..self.agents).map(stay).collect());
+                    }
+                    let method = Dsgld { agents: self.agents, transition: chains.transition::<f32>(problem), settings };
                     simulated(method, corpus.evaluator(self, TopicArray::Phi), seed, move |agent, task| {
-                        task.updates(agent) as f64 * costs.update * run.slowness(agent)
+                        task.updates(agent) as f64 * cost * run.slowness(agent)
                     })
                 }
-                How::Together { dense } => {
-                    let each = if dense { costs.dense } else { costs.fast };
-                    let method = AdLda { problem, settings: sweeps };
+                How::Together(sweeps) => {
+                    let method = AdLda { problem, settings: by_word(sweeps) };
                     simulated(method, corpus.evaluator(self, TopicArray::Counts), seed, move |agent, task| match *task {
-                        adlda::Task::Sweep { done, .. } if done < run.rounds => {
-                            tokens[agent as usize] * each * run.slowness(agent)
+                        adlda::Task::Sweep { done, .. } if done < run.rounds() => {
+                            tokens[agent as usize] * cost * run.slowness(agent)
                         }
                         adlda::Task::Sweep { .. } | adlda::Task::Draw => 0.0,
                     })
                 }
-                How::Apart => {
-                    let method = AsyncLda { problem, settings: sweeps };
+                How::Apart(sweeps) => {
+                    let method = AsyncLda { problem, settings: by_word(sweeps) };
                     simulated(method, corpus.evaluator(self, TopicArray::Counts), seed, move |agent, task| match task {
-                        async_lda::Task::Sweep(_) => tokens[agent as usize] * costs.dense * run.slowness(agent),
+                        async_lda::Task::Sweep(_) => tokens[agent as usize] * cost * run.slowness(agent),
                         async_lda::Task::Draw => 0.0,
                     })
                 }
@@ -440,15 +495,11 @@ where
 
 /// The courses of runs, seed by seed.
 fn courses(runs: &[Run], seeds: u64) -> Result<Vec<Vec<Arc<Course>>>> {
-    let jobs: Vec<(Run, u64)> = runs.iter().flat_map(|&run| (1..=seeds).map(move |seed| (run, seed))).collect();
+    let jobs: Vec<(&Run, u64)> = runs.iter().flat_map(|run| (1..=seeds).map(move |seed| (run, seed))).collect();
     // Costs are measured while nothing else is computed.
-    jobs.iter().try_for_each(|(run, _)| costs(run.topics).map(drop))?;
+    runs.iter().try_for_each(|run| cost(run).map(drop))?;
     let all = side_by_side(&jobs, |(run, seed)| run.course(*seed))?;
     Ok(all.chunks(seeds as usize).map(<[_]>::to_vec).collect())
-}
-
-fn shortened(run: Run, effort: Effort) -> Run {
-    Run { rounds: (run.rounds / effort.share).max(10), ..run }
 }
 
 fn each(courses: &[Arc<Course>], of: impl Fn(&Course) -> f64) -> Vec<f64> {
@@ -480,8 +531,8 @@ fn caption(seeds: u64, more: &str) -> String {
 }
 
 /// Says what things cost, and how near the true topics are.
-fn tell(case: &mut Case, topics: u32, truths: &[f64]) -> Result<()> {
-    let Costs { update, dense, fast } = *costs(topics)?;
+fn tell(case: &mut Case, files: &Files, truths: &[f64]) -> Result<()> {
+    let [update, dense, fast] = [cost(&files.hybrid)?, cost(&files.dense)?, cost(&files.fast)?];
     case.shows("log-perplexity of the true topics", truths, "what cannot be passed by far");
     case.shows("an update of SGRLD, in ms on one core", &[1e3 * update, 1e3 * update], "");
     case.shows("a token of the dense collapsed sampler, in ns", &[1e9 * dense, 1e9 * dense], "");
@@ -489,13 +540,15 @@ fn tell(case: &mut Case, topics: u32, truths: &[f64]) -> Result<()> {
     Ok(())
 }
 
-fn truths(run: Run, seeds: u64) -> Result<Vec<f64>> {
-    (1..=seeds).map(|seed| Ok(corpus(run.documents, run.topics, seed)?.truth(run.topics))).collect()
+fn truths(run: &Run, seeds: u64) -> Result<Vec<f64>> {
+    (1..=seeds).map(|seed| Ok(corpus(run.documents, run.model.topics, seed)?.truth(run.model.topics))).collect()
 }
 
-fn figure3(effort: Effort) -> Result<Outcome> {
+fn figure3(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds;
-    let runs = [COUPLED, HYBRID, INDEPENDENT, SGRLD, DENSE, FAST].map(|run| shortened(run, effort));
+    let runs = [&files.coupled, &files.hybrid, &files.independent, &files.sgrld, &files.dense, &files.fast]
+        .map(|run| run.shortened(effort));
     let all = courses(&runs, seeds)?;
     let [coupled, hybrid, independent, sgrld, dense, fast] = &all[..] else { return Err("six runs".into()) };
     let mut case = Case::default();
@@ -508,7 +561,7 @@ fn figure3(effort: Effort) -> Result<Outcome> {
     case.above("D-CI less D-CC, after a tenth of the time", difference(independent, coupled, |course| course.at(early)), 0.0);
     case.above("D-CI less D-Hybrid, after a tenth of the time", difference(independent, hybrid, |course| course.at(early)), 0.0);
     case.above("D-CC less D-Hybrid, in the end", difference(coupled, hybrid, |course| course.last()), -0.002);
-    let exact = truths(runs[0], seeds)?;
+    let exact = truths(&runs[0], seeds)?;
     let lines: [(&str, &[Arc<Course>]); 6] = [
         ("D-CC", coupled),
         ("D-Hybrid", hybrid),
@@ -521,18 +574,17 @@ fn figure3(effort: Effort) -> Result<Outcome> {
         case.shows(format!("{name}: gap to the true topics in the end"), &minus(&each(variant, Course::last), &exact), "");
         case.shows(format!("{name}: simulated seconds"), &each(variant, Course::end), "");
     }
-    tell(&mut case, TOPICS, &exact)?;
+    tell(&mut case, &files, &exact)?;
     let more = "20,000 documents, 20 topics, 2,000 words, 8 agents; SGRLD is one chain on one rank.";
     Ok(case.judged(Some(curves("Perplexity over time", vec![chart("", &lines)], &caption(seeds, more)))))
 }
 
 /// Twenty agents, each with a chain.
-fn twenty(effort: Effort) -> Result<Outcome> {
+fn twenty(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
-    let runs = [1, 2, 0].map(|groups| {
-        let how = How::Chains { chains: 20, groups, step: STEP };
-        shortened(Run { how, agents: 20, ..USUAL }, effort)
-    });
+    let runs = [(&files.coupled, 1), (&files.hybrid, 2), (&files.independent, 0)]
+        .map(|(run, groups)| Run { agents: 20, ..run.with_chains(20, groups).shortened(effort) });
     let all = courses(&runs, seeds)?;
     let [coupled, hybrid, independent] = &all[..] else { return Err("three runs".into()) };
     let mut case = Case::default();
@@ -540,7 +592,7 @@ fn twenty(effort: Effort) -> Result<Outcome> {
     let early = |course: &Course| course.at(0.1 * end);
     case.above("D-CI less D-CC, after a tenth of the time", difference(independent, coupled, early), 0.0).is_ours();
     case.above("D-CI less D-Hybrid, after a tenth of the time", difference(independent, hybrid, early), 0.0).is_ours();
-    let exact = truths(runs[0], seeds)?;
+    let exact = truths(&runs[0], seeds)?;
     let lines: [(&str, &[Arc<Course>]); 3] = [("D-CC", coupled), ("D-Hybrid", hybrid), ("D-CI", independent)];
     for (name, variant) in lines {
         for (when, share) in [("after a tenth of the time", 0.1), ("half-way", 0.5), ("in the end", 1.0)] {
@@ -548,14 +600,15 @@ fn twenty(effort: Effort) -> Result<Outcome> {
             case.shows(format!("{name}: gap to the true topics {when}"), &gap, "");
         }
     }
-    tell(&mut case, TOPICS, &exact)?;
+    tell(&mut case, &files, &exact)?;
     let more = "20,000 documents, 20 topics, 2,000 words, 20 agents.";
     Ok(case.judged(Some(curves("Perplexity over time, 20 agents", vec![chart("", &lines)], &caption(seeds, more)))))
 }
 
-fn table1(effort: Effort) -> Result<Outcome> {
+fn table1(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds;
-    let runs = [HYBRID, SGRLD, DENSE, FAST].map(|run| shortened(run, effort));
+    let runs = [&files.hybrid, &files.sgrld, &files.dense, &files.fast].map(|run| run.shortened(effort));
     let all = courses(&runs, seeds)?;
     let [hybrid, sgrld, dense, fast] = &all[..] else { return Err("four runs".into()) };
     let mut case = Case::default();
@@ -570,15 +623,15 @@ fn table1(effort: Effort) -> Result<Outcome> {
         let seconds: Vec<f64> = times(variant).iter().map(|log| log.exp()).collect();
         case.shows(format!("{name}: seconds, reached in {reached} of {seeds}; elsewhere those of the whole run"), &seconds, "");
     }
-    tell(&mut case, TOPICS, &truths(runs[0], seeds)?)?;
+    tell(&mut case, &files, &truths(&runs[0], seeds)?)?;
     Ok(case.judged(None))
 }
 
 /// Chains in groups, each of them with fewer than the next, after a share of the run.
-fn figure4(effort: Effort, of: &[(u32, u32)], share: f64) -> Result<Outcome> {
+fn figure4(effort: Effort, files: &[Runs], of: &[(u32, u32)], share: f64) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds;
-    let run =
-        |&(chains, groups): &(u32, u32)| shortened(Run { how: How::Chains { chains, groups, step: STEP }, ..USUAL }, effort);
+    let run = |&(chains, groups): &(u32, u32)| files.coupled.with_chains(chains, groups).shortened(effort);
     let runs: Vec<Run> = of.iter().map(run).collect();
     let all = courses(&runs, seeds)?;
     let name = |&(chains, groups): &(u32, u32)| format!("{groups} × {}", chains / groups);
@@ -597,20 +650,20 @@ fn figure4(effort: Effort, of: &[(u32, u32)], share: f64) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Coupled chains", vec![chart("", &lines)], &caption(seeds, more)))))
 }
 
-fn figure5(effort: Effort) -> Result<Outcome> {
+fn figure5(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
     let sizes = [5000, DOCUMENTS, 80_000];
     // Steps as the paper scales them: smaller on more documents.
-    let steps = [1.0, 1.0, 0.25].map(|factor| STEP * factor);
+    let steps = [1.0, 1.0, 0.25];
     let chains: Vec<Run> = sizes
         .iter()
         .zip(steps)
-        .map(|(&documents, step)| {
-            let how = How::Chains { chains: AGENTS, groups: 2, step };
-            shortened(Run { documents, how, ..USUAL }, effort)
-        })
+        .map(|(&documents, step)| Run { documents, ..files.hybrid.with_steps(step).shortened(effort) })
         .collect();
-    let sweeps = sizes.map(|documents| shortened(Run { documents, rounds: DENSE.rounds * 5000 / documents, ..DENSE }, effort));
+    let dense = &files.dense;
+    let sweeps =
+        sizes.map(|documents| Run { documents, ..dense.with_rounds(dense.rounds() * 5000 / documents).shortened(effort) });
     let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
     let mut case = Case::default();
     let end = chains[1][0].end().min(sweeps[2][0].end());
@@ -627,17 +680,17 @@ fn figure5(effort: Effort) -> Result<Outcome> {
         ["D-SGLD", "AD-LDA"].iter().flat_map(|method| sizes.map(|size| format!("{method}, {size} documents"))).collect();
     let both: Vec<&[Arc<Course>]> = chains.iter().chain(&sweeps).map(Vec::as_slice).collect();
     let lines: Vec<(&str, &[Arc<Course>])> = names.iter().map(String::as_str).zip(both).collect();
-    tell(&mut case, TOPICS, &truths(USUAL, seeds)?)?;
+    tell(&mut case, &files, &truths(&files.hybrid, seeds)?)?;
     let more = "AD-LDA by the dense sampler.";
     Ok(case.judged(Some(curves("How many documents", vec![chart("", &lines)], &caption(seeds, more)))))
 }
 
-fn figure6(effort: Effort) -> Result<Outcome> {
+fn figure6(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
     let counts = [4, 8, 12];
-    let chains = counts
-        .map(|agents| shortened(Run { agents, how: How::Chains { chains: agents, groups: 2, step: STEP }, ..USUAL }, effort));
-    let sweeps = counts.map(|agents| shortened(Run { agents, rounds: 20, ..DENSE }, effort));
+    let chains = counts.map(|agents| Run { agents, ..files.hybrid.with_chains(agents, 2).shortened(effort) });
+    let sweeps = counts.map(|agents| Run { agents, ..files.dense.with_rounds(20).shortened(effort) });
     let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
     let mut case = Case::default();
     let sweep = |courses: &[Arc<Course>]| each(courses, Course::end);
@@ -654,21 +707,17 @@ fn figure6(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("How many agents", vec![chart("", &lines)], &caption(seeds, "Two groups over all agents.")))))
 }
 
-fn figure7(effort: Effort) -> Result<Outcome> {
+fn figure7(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
     let mut case = Case::default();
     let mut charts = Vec::new();
     for slow in [5.0, 10.0] {
-        let plain = shortened(Run { slow, rounds: 20, ..HYBRID }, effort);
-        let all = courses(
-            &[
-                plain,
-                Run { balanced: true, ..plain },
-                // As long as the others.
-                shortened(Run { how: How::Apart, slow, rounds: 80, ..USUAL }, effort),
-            ],
-            seeds,
-        )?;
+        let plain = Run { slow, ..files.hybrid.with_rounds(20).shortened(effort) };
+        let balanced = Run { balanced: true, ..plain.clone() };
+        // As long as the others.
+        let apart = Run { slow, ..files.async_lda.with_rounds(80).shortened(effort) };
+        let all = courses(&[plain, balanced, apart], seeds)?;
         let [plain, balanced, apart] = &all[..] else { return Err("three runs".into()) };
         let waits = |courses: &[Arc<Course>]| {
             each(courses, |course| {
@@ -692,24 +741,27 @@ fn figure7(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Half of the agents are slow", charts, &caption(seeds, "D-SGLD in two groups.")))))
 }
 
-fn figure8(effort: Effort) -> Result<Outcome> {
+fn figure8(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
     let mut case = Case::default();
     let mut charts = Vec::new();
-    for topics in [10, TOPICS, 50] {
-        let runs = [HYBRID, SGRLD].map(|run| shortened(Run { topics, ..run }, effort));
+    for topics in [10, files.hybrid.model.topics, 50] {
+        let model = |run: &Run| LdaSettings { topics, ..run.model };
+        let runs = [&files.hybrid, &files.sgrld].map(|run| Run { model: model(run), ..run.shortened(effort) });
         let all = courses(&runs, seeds)?;
         case.above(format!("K = {topics}: SGRLD less D-SGLD in the end"), difference(&all[1], &all[0], Course::last), 0.0);
-        let exact = truths(runs[0], seeds)?;
+        let exact = truths(&runs[0], seeds)?;
         case.shows(format!("K = {topics}: gap of D-SGLD to the true topics"), &minus(&each(&all[0], Course::last), &exact), "");
         charts.push(chart(&format!("K = {topics}"), &[("D-SGLD", &all[0]), ("SGRLD", &all[1])]));
     }
     Ok(case.judged(Some(curves("How many topics", charts, &caption(seeds, "D-SGLD in two groups.")))))
 }
 
-fn asynchronous(effort: Effort) -> Result<Outcome> {
+fn asynchronous(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds;
-    let runs = [Run { how: How::Apart, ..DENSE }, DENSE].map(|run| shortened(run, effort));
+    let runs = [&files.async_lda, &files.dense].map(|run| run.shortened(effort));
     let all = courses(&runs, seeds)?;
     let mut case = Case::default();
     case.above("Async-LDA less AD-LDA, in the end", difference(&all[0], &all[1], Course::last), 0.0);
@@ -719,9 +771,10 @@ fn asynchronous(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Waiting for nobody", vec![chart("", &lines)], &caption(seeds, "Eight agents, equal loads.")))))
 }
 
-fn small(effort: Effort) -> Result<Outcome> {
+fn small(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds;
-    let runs = [HYBRID, SGRLD].map(|run| shortened(Run { documents: 5000, ..run }, effort));
+    let runs = [&files.hybrid, &files.sgrld].map(|run| Run { documents: 5000, ..run.shortened(effort) });
     let all = courses(&runs, seeds)?;
     let mut case = Case::default();
     case.above("SGRLD less D-SGLD in the end", difference(&all[1], &all[0], Course::last), 0.0);
@@ -729,13 +782,14 @@ fn small(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("5,000 documents", vec![chart("", &lines)], &caption(seeds, "D-SGLD in two groups.")))))
 }
 
-fn steps(effort: Effort) -> Result<Outcome> {
+fn steps(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let files = Files::new(files)?;
     let seeds = effort.seeds.min(3);
-    let tried = [0.1, STEP, 0.001];
-    let run =
-        |step: f64, rounds: u64| shortened(Run { how: How::Chains { chains: AGENTS, groups: 2, step }, rounds, ..USUAL }, effort);
+    // Ten times the file's step, the step, and a tenth of it: a of a (1 + t/1000)^-0.6.
+    let tried = [0.1, 0.01, 0.001];
+    let run = |step: f64, rounds: u64| files.hybrid.with_steps(step / tried[1]).with_rounds(rounds).shortened(effort);
     let short = courses(&tried.map(|step| run(step, 15)), seeds)?;
-    let long = courses(&tried.map(|step| run(step, ROUNDS)), seeds)?;
+    let long = courses(&tried.map(|step| run(step, files.hybrid.rounds())), seeds)?;
     let mut case = Case::default();
     let best = |all: &[Vec<Arc<Course>>], seed: usize| -> usize {
         let lasts = (0..tried.len()).map(|place| all[place][seed].last());

@@ -1,26 +1,63 @@
 //! SGLD and D-SGLD as implemented in the code of DSVGD's authors, to measure the effect of its errors.
 
 use mpibayes::cluster::{AgentId, Context, Result};
+use mpibayes::config::Registry;
 use mpibayes::kernels::langevin::{StepSize, langevin_step};
+use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings};
 use mpibayes::methods::transitions::transition::{LocalTransition, Transition, Update};
-use mpibayes::methods::{LocalLoss, Problem};
+use mpibayes::methods::{LocalLoss, MethodSettings, Problem, Table, TableMethod};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Stream, Who};
+use mpibayes::settings::KeyError;
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// Everything that is built in, and the methods of this file.
+pub fn registry() -> Registry {
+    Registry::default()
+        .with_method::<AuthorsSettings<true, false>>()
+        .with_method::<AuthorsSettings<false, true>>()
+        .with_method::<AuthorsSettings<true, true>>()
+}
+
+/// The settings of D-SGLD, for chains with one of the errors or both.
+#[derive(Clone, Serialize, Deserialize)]
+struct AuthorsSettings<const NOISE: bool, const SCALE: bool>(DsgldSettings);
+
+impl<const NOISE: bool, const SCALE: bool> MethodSettings for AuthorsSettings<NOISE, SCALE> {
+    type Data = Table;
+
+    const NAME: &'static str = match (NOISE, SCALE) {
+        (true, true) => "authors_noise_and_scale",
+        (true, false) => "authors_noise",
+        (false, _) => "authors_scale",
+    };
+
+    fn check(&self) -> std::result::Result<(), KeyError> {
+        self.0.check()
+    }
+
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        let DsgldSettings { batch, step, chains, .. } = self.0;
+        let (agents, particles) = (problem.agents, chains as usize);
+        let transition = Authors { problem, batch, step, particles, noise: NOISE, scale: SCALE };
+        TableMethod::chains(Dsgld { agents, transition, settings: self.0.clone() })
+    }
+}
 
 /// Langevin steps with two errors. *Noise*: the same noise for all coordinates and chains, with standard deviation ε² instead of √ε, and
 /// divided by N: practically gradient ascent. *Scale*: losses are scaled by N_s/|B| instead of K N_s/|B|, which gives the score of a local
 /// posterior.
 #[derive(Clone)]
-pub struct Authors<F> {
-    pub problem: Problem<F>,
-    pub batch: usize,
+struct Authors<F> {
+    problem: Problem<F>,
+    batch: usize,
     /// The step size ε, divided by N.
-    pub step: StepSize,
+    step: StepSize,
     /// N, the number of chains.
-    pub particles: usize,
-    pub noise: bool,
-    pub scale: bool,
+    particles: usize,
+    noise: bool,
+    scale: bool,
 }
 
 impl<F: Real> Transition for Authors<F> {
@@ -49,7 +86,7 @@ impl<F: Real> Transition for Authors<F> {
 }
 
 /// The agent's half, on one shard.
-pub struct LocalAuthors<F: Real> {
+struct LocalAuthors<F: Real> {
     settings: Authors<F>,
     local: LocalLoss<F>,
     score: Array2<F>,

@@ -1,16 +1,17 @@
 //! Bayesian logistic regression: Figs. 4, 5, 11, 12, 14, 15, 16, modes of density estimates, and what the baselines of the authors'
 //! code do.
 
+use super::super::files::Runs;
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use super::runs::{AUTHORS, Contender, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL};
+use super::runs::{
+    AUTHORS, Contender, DSGLD, DSGLD_BOTH, DSGLD_SCALE, FLOOR, NO_CAVITY, NPV, PARALLEL, PARALLEL_EXACT, PARALLEL_SITES,
+    PARTICIPANTS, PMD, REMEMBERED, Race, Result, SGLD, SGLD_NOISE, SVGD, TOTAL,
+};
 use super::sets::Set;
-use mpibayes::data::{Generator, Partition};
-use mpibayes::methods::common::participation::Participation;
-use mpibayes::models::logistic::LogisticSettings;
-use mpibayes::models::{DataSchema, Output};
+use mpibayes::data::Generator;
 use std::sync::Arc;
 
 /// One of two lists.
@@ -48,20 +49,16 @@ impl From {
         }
     }
 
-    fn problem(self, agents: usize, partition: &Partition, seed: u64) -> Result<Shared<f64>> {
-        let set = match self {
-            Self::Twonorm(rows) => Set::generated(Generator::Twonorm, rows, 3000, seed)?,
-            Self::Covertype => Set::covertype()?,
-            Self::Binary(name, train, rows) => Set::binary(name, train, rows, seed)?,
-        };
-        let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }
-            .build(&DataSchema::new(set.dataset.features(), Output::Classes(2)))?;
-        set.dealt(Arc::new(model), agents, partition, seed, usize::MAX)
-    }
-
-    fn problems(self, agents: usize, partition: &Partition, seeds: u64) -> Result<Vec<Shared<f64>>> {
-        let seeds: Vec<u64> = (1..=seeds).collect();
-        side_by_side(&seeds, |&seed| self.problem(agents, partition, seed))
+    /// The data set of each seed.
+    fn sets(self, count: u64) -> Result<Vec<Arc<Set>>> {
+        let seeds: Vec<u64> = (1..=count).collect();
+        match self {
+            Self::Twonorm(rows) => {
+                side_by_side(&seeds, |&seed| Ok(Arc::new(Set::generated(Generator::Twonorm, rows, 3000, seed)?)))
+            }
+            Self::Covertype => Ok(Set::covertype()?.shared(count)),
+            Self::Binary(name, train, rows) => side_by_side(&seeds, |&seed| Ok(Arc::new(Set::binary(name, train, rows, seed)?))),
+        }
     }
 }
 
@@ -70,8 +67,8 @@ const LEAST: f64 = -1.5;
 
 const TWONORM: From = From::Twonorm(400);
 
-fn race(from: From, agents: usize, lineup: &[Contender], setup: Setup, seeds: u64) -> Result<Race> {
-    Race::run(lineup, setup, &from.problems(agents, &Partition::Equal, seeds)?)
+fn race(from: From, lineup: &[Contender], runs: &Runs, seeds: u64) -> Result<Race> {
+    Race::run(lineup, runs, &from.sets(seeds)?)
 }
 
 fn below(bound: f64, values: Vec<f64>) -> Vec<f64> {
@@ -82,29 +79,26 @@ fn cut_off(seeds: u64) -> String {
     format!("{}; log-likelihoods below −1.5 are not shown", means_and_errors(seeds))
 }
 
-const ALL: [Contender; 8] = [FLOOR, NO_CAVITY, AUTHORS, PARTICIPANTS, TOTAL, Contender::Svgd, Contender::Sgld, Contender::Dsgld];
+const ALL: [Contender; 8] = [FLOOR, NO_CAVITY, AUTHORS, PARTICIPANTS, TOTAL, SVGD, SGLD, DSGLD];
 
 /// Fig. 4, of one set: K = 2 and 20.
-fn accuracy(from: From, effort: Effort) -> Result<(Race, Race, Race, Case)> {
+fn accuracy(from: From, effort: Effort, files: &[Runs]) -> Result<(Race, Race, Race, Case)> {
     let seeds = 4 * effort.seeds;
-    let two = race(from, 2, &ALL, LOGISTIC, seeds)?;
-    let twenty = race(from, 20, &ALL, Setup { rounds: 40, ..LOGISTIC }, seeds)?;
-    let few = race(from, 2, &[FLOOR, NO_CAVITY], Setup { particles: 2, ..LOGISTIC }, seeds)?;
+    let [with_two, with_twenty]: &[Runs; 2] = files.try_into()?;
+    let [two, twenty] = [race(from, &ALL, with_two, seeds)?, race(from, &ALL, with_twenty, seeds)?];
+    let few = race(from, &[FLOOR, NO_CAVITY], &with_two.clone().set("method.particles=2")?, seeds)?;
+    let rounds = |runs: &Runs| runs.value::<u64>("method.rounds");
     let mut case = Case::default();
-    for (name, race, last) in [("K = 2", &two, 10), ("K = 20", &twenty, 40)] {
+    for (name, race, last) in [("K = 2", &two, rounds(with_two)?), ("K = 20", &twenty, rounds(with_twenty)?)] {
         let own = race.late(FLOOR, "accuracy", last - 2);
-        for other in [PARTICIPANTS, TOTAL, Contender::Dsgld] {
+        for other in [PARTICIPANTS, TOTAL, DSGLD] {
             let difference = minus(&own, &race.late(other, "accuracy", last - 2));
-            case.above(format!("{name}: DSVGD's accuracy less that of {}, last three rounds", other.name()), difference, -0.005);
+            case.above(format!("{name}: DSVGD's accuracy less that of {other}, last three rounds"), difference, -0.005);
         }
         for other in ALL {
-            case.shows(
-                format!("{name}, {}: accuracy, last three rounds", other.name()),
-                &race.late(other, "accuracy", last - 2),
-                "",
-            );
+            case.shows(format!("{name}, {other}: accuracy, last three rounds"), &race.late(other, "accuracy", last - 2), "");
             let log = race.late(other, "log_likelihood", last - 2);
-            case.shows(format!("{name}, {}: log-likelihood, last three rounds", other.name()), &log, "");
+            case.shows(format!("{name}, {other}: log-likelihood, last three rounds"), &log, "");
         }
     }
     let slow = minus(&twenty.at(PARTICIPANTS, "accuracy", 4), &twenty.at(TOTAL, "accuracy", 4));
@@ -131,8 +125,8 @@ fn panels(two: &Race, twenty: &Race, few: &Race) -> Vec<Chart> {
 }
 
 /// Fig. 4 on Twonorm.
-pub fn twonorm(effort: Effort) -> Result<Outcome> {
-    let (two, twenty, few, mut case) = accuracy(TWONORM, effort)?;
+pub fn twonorm(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let (two, twenty, few, mut case) = accuracy(TWONORM, effort, files)?;
     let late = |metric| twenty.late(FLOOR, metric, 40);
     let less = |values: Vec<f64>, bound: f64| values.into_iter().map(|value| value - bound).collect::<Vec<f64>>();
     case.above("K = 2: DSVGD's accuracy in round 5 less .96", less(two.at(FLOOR, "accuracy", 5), 0.96), 0.0).is_ours();
@@ -144,8 +138,8 @@ pub fn twonorm(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 4 on Covertype.
-pub fn covertype(effort: Effort) -> Result<Outcome> {
-    let (two, twenty, few, mut case) = accuracy(From::Covertype, effort)?;
+pub fn covertype(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let (two, twenty, few, mut case) = accuracy(From::Covertype, effort, files)?;
     let above: Vec<f64> = twenty.at(FLOOR, "accuracy", 5).iter().map(|value| value - 0.7).collect();
     case.above("K = 20: DSVGD's accuracy in round 5 less .7", above, 0.0);
     let others = below(0.7, twenty.at(TOTAL, "accuracy", 40));
@@ -159,18 +153,20 @@ pub fn covertype(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 5.
-pub fn unlike(effort: Effort) -> Result<Outcome> {
+pub fn unlike(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 8 * effort.seeds;
-    let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, Contender::Svgd];
+    let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, SVGD];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [TWONORM, BINARY[2], From::Covertype] {
-        let run = |partition: &Partition| Race::run(&lineup, LOGISTIC, &from.problems(4, partition, seeds)?);
-        let (like, unlike) = (run(&Partition::Equal)?, run(&Partition::LabelShare(0.8))?);
+        let sets = from.sets(seeds)?;
+        let partitions = files.iter().flat_map(|runs| runs.by("data.partition"));
+        let races = partitions.map(|runs| Race::run(&lineup, &runs, &sets)).collect::<Result<Vec<_>>>()?;
+        let [like, unlike]: &[Race; 2] = races.as_slice().try_into()?;
         let gap = |contender| minus(&like.late(contender, "log_likelihood", 5), &unlike.late(contender, "log_likelihood", 5));
         for other in [PARTICIPANTS, TOTAL] {
             let more = minus(&gap(other), &gap(FLOOR));
-            let name = format!("{}: what {} loses more than DSVGD, rounds 5 to 10", from.name(), other.name());
+            let name = format!("{}: what {} loses more than DSVGD, rounds 5 to 10", from.name(), other);
             // Its classes mirror each other and the model has no intercept: the split changes nothing for anybody.
             if from == TWONORM {
                 case.shows(name, &more, "");
@@ -179,7 +175,7 @@ pub fn unlike(effort: Effort) -> Result<Outcome> {
             }
         }
         for contender in lineup {
-            case.shows(format!("{}: what {} loses", from.name(), contender.name()), &gap(contender), "");
+            case.shows(format!("{}: what {} loses", from.name(), contender), &gap(contender), "");
         }
         charts.push(
             Chart::new(
@@ -209,13 +205,13 @@ pub fn unlike(effort: Effort) -> Result<Outcome> {
 }
 
 /// What modes of the density estimate do to DSVGD.
-pub fn estimates(effort: Effort) -> Result<Outcome> {
+pub fn estimates(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 2 * effort.seeds;
     let lineup = [FLOOR, AUTHORS, NO_CAVITY, PARTICIPANTS, TOTAL];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [TWONORM, From::Covertype] {
-        let race = race(from, 20, &lineup, Setup { rounds: 40, ..LOGISTIC }, seeds)?;
+        let race = race(from, &lineup, &files[0], seeds)?;
         let late = |contender, metric| race.late(contender, metric, 38);
         let same = minus(&late(AUTHORS, "accuracy"), &late(NO_CAVITY, "accuracy"));
         case.within(format!("{}: accuracy with the authors' estimate less that without cavity", from.name()), same, 0.005)
@@ -223,8 +219,8 @@ pub fn estimates(effort: Effort) -> Result<Outcome> {
         let better = minus(&late(FLOOR, "log_likelihood"), &late(NO_CAVITY, "log_likelihood"));
         case.above(format!("{}: log-likelihood with the floor less that without cavity", from.name()), better, 0.0).is_ours();
         for contender in lineup {
-            case.shows(format!("{}, {}: accuracy", from.name(), contender.name()), &late(contender, "accuracy"), "");
-            case.shows(format!("{}, {}: log-likelihood", from.name(), contender.name()), &late(contender, "log_likelihood"), "");
+            case.shows(format!("{}, {}: accuracy", from.name(), contender), &late(contender, "accuracy"), "");
+            case.shows(format!("{}, {}: log-likelihood", from.name(), contender), &late(contender, "log_likelihood"), "");
         }
         charts.push(Chart::new(from.name(), "round", "test accuracy", race.lines("accuracy")));
         charts.push(
@@ -236,25 +232,22 @@ pub fn estimates(effort: Effort) -> Result<Outcome> {
 }
 
 /// What the authors' code does to baselines.
-pub fn baselines(effort: Effort) -> Result<Outcome> {
+pub fn baselines(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 2 * effort.seeds;
-    let sgld = Contender::Theirs { central: true, noise: true, scale: false };
-    let scale = Contender::Theirs { central: false, noise: false, scale: true };
-    let both = Contender::Theirs { central: false, noise: true, scale: true };
-    let lineup = [FLOOR, NO_CAVITY, Contender::Sgld, sgld, Contender::Dsgld, scale, both, PARTICIPANTS, TOTAL];
+    let lineup = [FLOOR, NO_CAVITY, SGLD, SGLD_NOISE, DSGLD, DSGLD_SCALE, DSGLD_BOTH, PARTICIPANTS, TOTAL];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [TWONORM, From::Covertype] {
-        let race = race(from, 20, &lineup, Setup { rounds: 40, ..LOGISTIC }, seeds)?;
+        let race = race(from, &lineup, &files[0], seeds)?;
         let early = |contender| race.at(contender, "accuracy", 4);
         let slow = minus(&early(PARTICIPANTS), &early(TOTAL));
         case.above(format!("{}, round 4: accuracy of FedAvg by participants less that by the total", from.name()), slow, 0.02)
             .is_ours();
-        for (right, wrong) in [(Contender::Sgld, sgld), (Contender::Dsgld, scale), (Contender::Dsgld, both)] {
+        for (right, wrong) in [(SGLD, SGLD_NOISE), (DSGLD, DSGLD_SCALE), (DSGLD, DSGLD_BOTH)] {
             for metric in ["accuracy", "log_likelihood"] {
                 let difference = minus(&race.late(right, metric, 38), &race.late(wrong, metric, 38));
                 let what = metric.replace('_', "-");
-                case.shows(format!("{}: {what} of {} less that of {}", from.name(), right.name(), wrong.name()), &difference, "");
+                case.shows(format!("{}: {what} of {} less that of {}", from.name(), right, wrong), &difference, "");
             }
         }
         charts.push(Chart::new(from.name(), "round", "test accuracy", race.lines("accuracy")));
@@ -268,19 +261,18 @@ pub fn baselines(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 11.
-pub fn nine_sets(effort: Effort) -> Result<Outcome> {
-    let lineup = [FLOOR, Contender::Remembered, NO_CAVITY, Contender::Svgd, PARTICIPANTS, TOTAL, Contender::Npv];
-    let setup = Setup { particles: 100, rounds: 4, every: 4, ..LOGISTIC };
+pub fn nine_sets(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let lineup = [FLOOR, REMEMBERED, NO_CAVITY, SVGD, PARTICIPANTS, TOTAL, NPV];
     let mut case = Case::default();
     let mut differences = Vec::new();
     for from in BINARY {
-        let race = race(from, 2, &lineup, setup, effort.seeds)?;
+        let race = race(from, &lineup, &files[0], effort.seeds)?;
         let of = |contender, metric| race.last(contender, metric);
-        let difference = |contender| minus(&of(contender, "accuracy"), &of(Contender::Svgd, "accuracy"));
-        differences.push((difference(FLOOR), difference(Contender::Remembered)));
+        let difference = |contender| minus(&of(contender, "accuracy"), &of(SVGD, "accuracy"));
+        differences.push((difference(FLOOR), difference(REMEMBERED)));
         for contender in lineup {
-            case.shows(format!("{}, {}: accuracy", from.name(), contender.name()), &of(contender, "accuracy"), "");
-            case.shows(format!("{}, {}: log-likelihood", from.name(), contender.name()), &of(contender, "log_likelihood"), "");
+            case.shows(format!("{}, {}: accuracy", from.name(), contender), &of(contender, "accuracy"), "");
+            case.shows(format!("{}, {}: log-likelihood", from.name(), contender), &of(contender, "log_likelihood"), "");
         }
     }
     // Over sets, seed by seed.
@@ -307,6 +299,12 @@ pub fn nine_sets(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Nine binary sets", vec![chart], &caption))))
 }
 
+/// The runs with each value of a key, which is a number.
+fn races(from: From, lineup: &[Contender], files: &[Runs], key: &str, seeds: u64) -> Result<Vec<(f64, Race)>> {
+    let groups = files.iter().flat_map(|runs| runs.by(key));
+    groups.map(|runs| Ok((runs.value::<u64>(key)? as f64, race(from, lineup, &runs, seeds)?))).collect()
+}
+
 /// A metric in the end by a number that is varied, for pictures.
 type ByNumber = Vec<(String, Vec<Vec<(f64, f64)>>)>;
 
@@ -316,43 +314,29 @@ fn by_number(races: &[(f64, Race)], lineup: &[Contender], metric: &str, seeds: u
     };
     lineup
         .iter()
-        .map(|&contender| (contender.name().to_owned(), (0..seeds as usize).map(|seed| line(contender, seed)).collect()))
+        .map(|&contender| (contender.to_owned(), (0..seeds as usize).map(|seed| line(contender, seed)).collect()))
         .collect()
 }
 
 /// Fig. 12 (a).
-pub fn particles(effort: Effort) -> Result<Outcome> {
+pub fn particles(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = effort.seeds;
-    let lineup = [
-        FLOOR,
-        Contender::Remembered,
-        NO_CAVITY,
-        Contender::Svgd,
-        Contender::Sgld,
-        Contender::Dsgld,
-        PARTICIPANTS,
-        TOTAL,
-        Contender::Pmd,
-    ];
+    let lineup = [FLOOR, REMEMBERED, NO_CAVITY, SVGD, SGLD, DSGLD, PARTICIPANTS, TOTAL, PMD];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [TWONORM, From::Covertype] {
-        let races = [2, 6, 10, 20, 50].map(|particles| {
-            let setup = Setup { particles, rounds: 4, every: 4, ..LOGISTIC };
-            Ok((particles as f64, race(from, 2, &lineup, setup, seeds)?))
-        });
-        let races = races.into_iter().collect::<Result<Vec<_>>>()?;
+        let races = races(from, &lineup, files, "method.particles", seeds)?;
         let Some((_, most)) = races.last() else { continue };
         let of = |contender| most.last(contender, "accuracy");
-        for one in [FLOOR, Contender::Remembered] {
-            let same = minus(&of(one), &of(Contender::Svgd));
-            case.within(format!("{}, N = 50: accuracy of {} less that of SVGD", from.name(), one.name()), same, 0.02);
+        for one in [FLOOR, REMEMBERED] {
+            let same = minus(&of(one), &of(SVGD));
+            case.within(format!("{}, N = 50: accuracy of {} less that of SVGD", from.name(), one), same, 0.02);
         }
-        for other in [Contender::Sgld, Contender::Dsgld, Contender::Pmd] {
+        for other in [SGLD, DSGLD, PMD] {
             let difference = minus(&of(FLOOR), &of(other));
-            case.above(format!("{}, N = 50: accuracy of DSVGD less that of {}", from.name(), other.name()), difference, -0.01);
+            case.above(format!("{}, N = 50: accuracy of DSVGD less that of {}", from.name(), other), difference, -0.01);
         }
-        lineup.iter().for_each(|&one| case.shows(format!("{}, N = 50, {}: accuracy", from.name(), one.name()), &of(one), ""));
+        lineup.iter().for_each(|&one| case.shows(format!("{}, N = 50, {}: accuracy", from.name(), one), &of(one), ""));
         charts.push(Chart::new(
             from.name(),
             "particles or chains, N",
@@ -369,27 +353,27 @@ pub fn particles(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 12 (b).
-pub fn particles_and_rounds(effort: Effort) -> Result<Outcome> {
+pub fn particles_and_rounds(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 4 * effort.seeds;
     let mut case = Case::default();
     let mut charts = Vec::new();
     let lineup = [FLOOR, NO_CAVITY];
     for from in [TWONORM, From::Covertype] {
-        let counts = [2, 4, 8, 16];
-        let races = counts.map(|particles| race(from, 2, &lineup, Setup { particles, ..LOGISTIC }, seeds));
-        let races = races.into_iter().collect::<Result<Vec<_>>>()?;
-        let at = |place: usize, round| races[place].at(FLOOR, "accuracy", round);
-        let same = minus(&at(2, 6), &at(1, 10));
+        let races = races(from, &lineup, files, "method.particles", seeds)?;
+        let at = |count: f64, round| {
+            races.iter().find(|(particles, _)| *particles == count).map_or(vec![], |(_, race)| race.at(FLOOR, "accuracy", round))
+        };
+        let same = minus(&at(8.0, 6), &at(4.0, 10));
         case.within(format!("{}: accuracy of N = 8 in round 6 less that of N = 4 in round 10", from.name()), same, 0.01);
         for contender in lineup {
             let lines = [2_u64, 4, 6, 10].map(|round| {
                 let by_seed = (0..seeds as usize).map(|seed| {
                     let of = |race: &Race| race.at(contender, "accuracy", round)[seed];
-                    counts.iter().zip(&races).map(|(&count, race)| (count as f64, of(race))).collect()
+                    races.iter().map(|(count, race)| (*count, of(race))).collect()
                 });
                 (format!("{round} rounds"), by_seed.collect())
             });
-            let title = format!("{}, {}", from.name(), contender.name());
+            let title = format!("{}, {}", from.name(), contender);
             charts.push(Chart::new(&title, "particles, N", "test accuracy", lines.into()));
         }
     }
@@ -398,32 +382,27 @@ pub fn particles_and_rounds(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 14.
-pub fn iterations(effort: Effort) -> Result<Outcome> {
+pub fn iterations(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = effort.seeds;
-    let lineup =
-        [FLOOR, Contender::Remembered, NO_CAVITY, Contender::Svgd, Contender::Sgld, Contender::Dsgld, PARTICIPANTS, TOTAL];
+    let lineup = [FLOOR, REMEMBERED, NO_CAVITY, SVGD, SGLD, DSGLD, PARTICIPANTS, TOTAL];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [TWONORM, From::Covertype] {
-        let races = [10, 20, 50, 100, 200].map(|steps| {
-            let setup = Setup { steps, distillation: steps, every: 10, ..LOGISTIC };
-            Ok(((10 * steps) as f64, race(from, 2, &lineup, setup, seeds)?))
-        });
-        let races = races.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut races = races(from, &lineup, files, "method.local_steps", seeds)?;
+        let rounds: u64 = files[0].value("method.rounds")?;
+        races.iter_mut().for_each(|(steps, _)| *steps *= rounds as f64);
         let Some((_, most)) = races.last() else { continue };
         let of = |contender| most.last(contender, "accuracy");
-        for one in [FLOOR, Contender::Remembered] {
-            let same = minus(&of(one), &of(Contender::Svgd));
-            case.within(format!("{}, 2,000 steps: accuracy of {} less that of SVGD", from.name(), one.name()), same, 0.02);
-            for other in [Contender::Sgld, Contender::Dsgld] {
+        for one in [FLOOR, REMEMBERED] {
+            let same = minus(&of(one), &of(SVGD));
+            case.within(format!("{}, 2,000 steps: accuracy of {} less that of SVGD", from.name(), one), same, 0.02);
+            for other in [SGLD, DSGLD] {
                 let difference = minus(&of(one), &of(other));
-                let name = format!("{}, 2,000 steps: accuracy of {} less that of {}", from.name(), one.name(), other.name());
+                let name = format!("{}, 2,000 steps: accuracy of {} less that of {}", from.name(), one, other);
                 case.above(name, difference, -0.005);
             }
         }
-        lineup
-            .iter()
-            .for_each(|&one| case.shows(format!("{}, 2,000 steps, {}: accuracy", from.name(), one.name()), &of(one), ""));
+        lineup.iter().for_each(|&one| case.shows(format!("{}, 2,000 steps, {}: accuracy", from.name(), one), &of(one), ""));
         charts.push(Chart::new(
             from.name(),
             "steps in all, 10 L",
@@ -436,32 +415,26 @@ pub fn iterations(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 15.
-pub fn hundred_agents(effort: Effort) -> Result<Outcome> {
+pub fn hundred_agents(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 3 * effort.seeds;
-    let federated = [Contender::Parallel, Contender::ParallelExact, Contender::ParallelSites, PARTICIPANTS, TOTAL];
+    let lineup = [PARALLEL, PARALLEL_EXACT, PARALLEL_SITES, PARTICIPANTS, TOTAL, DSGLD];
+    let runs = Runs::all(files);
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [From::Twonorm(5000), From::Covertype] {
-        let problems = from.problems(100, &Partition::Equal, seeds)?;
-        let setup = Setup { particles: 20, schedule: Participation::Subset(20), ..LOGISTIC };
-        let mut race = Race::run(&federated, setup, &problems)?;
-        race.courses.extend(Race::run(&[Contender::DsgldAtOnce], setup, &problems)?.courses);
+        let race = race(from, &lineup, &runs, seeds)?;
         let late = |contender| race.late(contender, "accuracy", 8);
-        for other in [PARTICIPANTS, TOTAL, Contender::DsgldAtOnce] {
-            let difference = minus(&late(Contender::ParallelExact), &late(other));
+        for other in [PARTICIPANTS, TOTAL, DSGLD] {
+            let difference = minus(&late(PARALLEL_EXACT), &late(other));
             case.above(
-                format!("{}: accuracy of P-DSVGD without a floor less that of {}, last three rounds", from.name(), other.name()),
+                format!("{}: accuracy of P-DSVGD without a floor less that of {}, last three rounds", from.name(), other),
                 difference,
                 -0.005,
             );
         }
         for (contender, _) in &race.courses {
-            case.shows(format!("{}, {}: accuracy", from.name(), contender.name()), &late(*contender), "");
-            case.shows(
-                format!("{}, {}: log-likelihood", from.name(), contender.name()),
-                &race.late(*contender, "log_likelihood", 8),
-                "",
-            );
+            case.shows(format!("{}, {}: accuracy", from.name(), contender), &late(*contender), "");
+            case.shows(format!("{}, {}: log-likelihood", from.name(), contender), &race.late(contender, "log_likelihood", 8), "");
         }
         charts.push(Chart::new(from.name(), "round", "test accuracy", race.lines("accuracy")));
         charts.push(
@@ -474,14 +447,14 @@ pub fn hundred_agents(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 16.
-pub fn further_sets(effort: Effort) -> Result<Outcome> {
+pub fn further_sets(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds = 4 * effort.seeds;
-    let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, Contender::Svgd, Contender::Dsgld];
+    let lineup = [FLOOR, NO_CAVITY, PARTICIPANTS, TOTAL, SVGD, DSGLD];
     let mut case = Case::default();
     let mut charts = Vec::new();
     for from in [BINARY[1], BINARY[2], BINARY[5]] {
-        let run = |agents| race(from, agents, &lineup, Setup { rounds: 40, ..LOGISTIC }, seeds);
-        let (two, twenty) = (run(2)?, run(20)?);
+        let twenty = race(from, &lineup, &files[0], seeds)?;
+        let two = race(from, &lineup, &files[0].clone().set("agents=2")?, seeds)?;
         // How much accuracy moves from round to round in the second half.
         let noise = |race: &Race| -> Vec<f64> {
             let of = |seed: &Vec<(f64, f64)>| {
@@ -496,15 +469,15 @@ pub fn further_sets(effort: Effort) -> Result<Outcome> {
             0.0,
         );
         let late = |contender| twenty.late(contender, "accuracy", 36);
-        for other in [PARTICIPANTS, TOTAL, Contender::Dsgld] {
+        for other in [PARTICIPANTS, TOTAL, DSGLD] {
             let difference = minus(&late(FLOOR), &late(other));
             case.above(
-                format!("{}, K = 20: accuracy of DSVGD less that of {}, last five rounds", from.name(), other.name()),
+                format!("{}, K = 20: accuracy of DSVGD less that of {}, last five rounds", from.name(), other),
                 difference,
                 -0.01,
             );
         }
-        lineup.iter().for_each(|&one| case.shows(format!("{}, K = 20, {}: accuracy", from.name(), one.name()), &late(one), ""));
+        lineup.iter().for_each(|&one| case.shows(format!("{}, K = 20, {}: accuracy", from.name(), one), &late(one), ""));
         charts.push(Chart::new(&format!("{}, K = 2", from.name()), "round", "test accuracy", two.lines("accuracy")));
         charts.push(Chart::new(&format!("{}, K = 20", from.name()), "round", "test accuracy", twenty.lines("accuracy")));
     }

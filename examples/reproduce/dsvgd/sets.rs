@@ -1,21 +1,20 @@
-//! The data sets of the experiments, read with the library's import and split over agents.
+//! The data sets of the experiments, read with the library's import.
 
-use super::runs::{Result, Shared};
+use super::runs::Result;
+use flate2::read::MultiGzDecoder;
 use mpibayes::data::{
-    ColumnOptions, Dataset, Generator, Header, IdxPair, Partition, Scaling, Split, Table, TableImport, TableLayout, Task,
-    TestRows, import_idx, import_table,
+    ColumnOptions, Generator, Header, IdxPair, Scaling, Table, TableImport, TableLayout, Task, TestRows, import_idx, import_table,
 };
-use mpibayes::models::Model;
-use mpibayes::number::Real;
 use mpibayes::random::Seed;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A data set in a temporary file, which is deleted on drop.
 pub struct Set {
-    pub dataset: Dataset,
+    pub file: PathBuf,
     _folder: TempDir,
 }
 
@@ -31,7 +30,7 @@ impl Set {
         let folder = TempDir::new()?;
         let file = folder.path().join("set.h5");
         import(folder.path(), &file)?;
-        Ok(Self { dataset: Dataset::open(&file)?, _folder: folder })
+        Ok(Self { file, _folder: folder })
     }
 
     fn table(train: PathBuf, test: TestRows, task: Task, scaling: Scaling) -> Result<Self> {
@@ -45,13 +44,19 @@ impl Set {
         })
     }
 
+    /// The same data set for all seeds.
+    pub fn shared(self, seeds: u64) -> Vec<Arc<Self>> {
+        let set = Arc::new(self);
+        (0..seeds).map(|_| set.clone()).collect()
+    }
+
     /// Training and test rows of a generator.
     pub fn generated(generator: Generator, train: u64, test: u64, seed: u64) -> Result<Self> {
         let task = if generator == Generator::Year { Task::Regression } else { Task::Classification };
         let scaling = if generator == Generator::Year { Scaling::Standardize } else { Scaling::None };
         Self::made(|folder, file| {
             let path = folder.join("rows.csv");
-            generator.write_csv(train + test, Seed(seed), &mut std::io::BufWriter::new(std::fs::File::create(&path)?))?;
+            generator.write_csv(train + test, Seed(seed), &mut std::io::BufWriter::new(File::create(&path)?))?;
             let test = TestRows::Fraction(test as f64 / (train + test) as f64, Seed(seed));
             Ok(import_table(
                 &TableImport {
@@ -73,12 +78,12 @@ impl Set {
         let source = found("covertype/covtype_20k.csv.gz")?;
         Self::made(|folder, file| {
             let path = folder.join("rows.csv");
-            let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
+            let mut out = std::io::BufWriter::new(File::create(&path)?);
             let layout = TableLayout { header: Header::No, ..TableLayout::default() };
             let mut text = String::new();
             Table::open(&source, &layout)?.rows(|row| {
                 row.features.iter().for_each(|value| text.push_str(&format!("{value},")));
-                text.push_str(if row.label == "2" { "1\n" } else { "0\n" });
+                text.push_str(if row.label == "2" { "2\n" } else { "1\n" });
                 Ok(())
             })?;
             out.write_all(text.as_bytes())?;
@@ -112,8 +117,8 @@ impl Set {
         Self::table(found("uci_regression/kin8nm/data.txt.gz")?, test, Task::Regression, Scaling::Standardize)
     }
 
-    /// MNIST or Fashion-MNIST.
-    pub fn images(fashion: bool, scaling: Scaling) -> Result<Self> {
+    /// MNIST or Fashion-MNIST with this many test images, the first ones.
+    pub fn images(fashion: bool, scaling: Scaling, tests: u32) -> Result<Self> {
         let file = |name: &str| {
             // The folder in which the data set is packaged.
             let installed = Path::new("/usr/share/datasets/fashion-mnist").join(name);
@@ -130,24 +135,26 @@ impl Set {
             })
         };
         let (train, test) = (pair("train")?, pair("t10k")?);
-        Self::made(|_, file| Ok(import_idx(&train, Some(&test), scaling, file)?))
+        Self::made(|folder, file| {
+            let test = IdxPair {
+                images: beginning(&test.images, tests, &folder.join("images"))?,
+                labels: beginning(&test.labels, tests, &folder.join("labels"))?,
+            };
+            Ok(import_idx(&train, Some(&test), scaling, file)?)
+        })
     }
+}
 
-    /// Splits the training rows over agents; keeps at most this many test rows, the first ones.
-    pub fn dealt<F: Real>(
-        &self,
-        model: Arc<dyn Model<F>>,
-        agents: usize,
-        partition: &Partition,
-        seed: u64,
-        most_tests: usize,
-    ) -> Result<Shared<F>> {
-        let assignment = partition.assign(&self.dataset, agents, Seed(seed))?;
-        let shards = (0..agents).map(|agent| self.dataset.read_rows(Split::Train, &assignment.rows(agent)));
-        let shards = shards.collect::<std::result::Result<_, _>>()?;
-        let all: Vec<usize> = (0..self.dataset.rows(Split::Train)).collect();
-        let tests: Vec<usize> = (0..self.dataset.rows(Split::Test).min(most_tests)).collect();
-        let (pooled, tests) = (self.dataset.read_rows(Split::Train, &all)?, self.dataset.read_rows(Split::Test, &tests)?);
-        Ok(Shared { model, shards, pooled, tests: Some(tests) })
-    }
+/// Writes the first entries of an IDX file to another, which it returns.
+fn beginning(source: &Path, entries: u32, to: &Path) -> Result<PathBuf> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(File::open(source)?).read_to_end(&mut bytes)?;
+    // The header has two zeros, the type, the number of dimensions, and four bytes for the size of each of them.
+    let header = 4 + 4 * usize::from(*bytes.get(3).ok_or("an empty IDX file")?);
+    let size = |at: usize| bytes.get(at..at + 4).map_or(0, |size| size.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte)));
+    let entry: usize = (8..header).step_by(4).map(size).product();
+    bytes.truncate(header + entries as usize * entry);
+    bytes.splice(4..8, entries.to_be_bytes());
+    std::fs::write(to, bytes)?;
+    Ok(to.to_owned())
 }

@@ -1,38 +1,22 @@
 //! The examples in one and two dimensions, compared with densities on a grid.
 
+use super::super::files::Runs;
 use super::super::grid::{Grid, GridDvi, log_normal, toy_loss};
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, densities, scatters};
-use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use super::runs::{Contender, FLOOR, LOGISTIC, NO_CAVITY, Result, Setup, Shared};
-use mpibayes::data::Shard;
+use super::runs::{Contender, Course, FLOOR, GVI, NO_CAVITY, PVI, REMEMBERED, Result, SVGD};
 use mpibayes::kernels::kde::{Kde, KdeMode};
-use mpibayes::models::gaussian::FactorProductSettings;
 use ndarray::{Array2, ArrayView2, Axis};
-use std::sync::Arc;
 
 /// The default density estimate of particles.
 const MEASURE: Kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.55 };
-const TOY: Setup = Setup { particles: 200, ..LOGISTIC };
-
-fn shared(product: &FactorProductSettings) -> Result<Shared<f64>> {
-    let model = product.build()?;
-    let (x, y) = model.data::<f64>();
-    let shard = |rows: std::ops::Range<usize>| {
-        let of = ndarray::s![rows.clone(), ..];
-        Shard::new(x.slice(of).to_owned(), y.slice(ndarray::s![rows]).to_owned())
-    };
-    let shards = (0..x.nrows()).map(|row| shard(row..row + 1)).collect();
-    Ok(Shared { model: Arc::new(model), shards, pooled: shard(0..x.nrows()), tests: None })
-}
-
 /// The particles before the first and after each round, for several seeds.
 type Paths = Vec<Vec<Array2<f64>>>;
 
-fn paths(contender: Contender, setup: Setup, shared: &Shared<f64>, seeds: u64) -> Result<Paths> {
-    let seeds: Vec<u64> = (1..=seeds).collect();
-    side_by_side(&seeds, |&seed| contender.run(setup, shared, seed)?.particles())
+fn paths(contender: Contender, runs: &Runs, seeds: u64) -> Result<Paths> {
+    let none = (0..seeds).map(|_| None).collect::<Vec<_>>();
+    runs.courses(&[contender], &none)?.iter().flatten().map(Course::particles).collect()
 }
 
 /// KL divergence of the particles' density from a distribution after each round, seed by seed.
@@ -111,17 +95,15 @@ fn losses(grid: &Grid) -> Vec<Vec<f64>> {
 }
 
 /// Fig. 2.
-pub fn uniform_prior(effort: Effort) -> Result<Outcome> {
+pub fn uniform_prior(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let grid = Grid::line(-6.0, 6.0, 1200);
     let mut exact = GridDvi::new(grid.clone(), vec![0.0; 1200], losses(&grid), 1.0);
     let law = exact.optimum();
     exact.visit(0);
     let local = exact.q.clone();
-    let setup = Setup { rounds: 4, steps: 100, distillation: 100, ..TOY };
-    let shared = shared(&FactorProductSettings::mixture_1d_uniform_prior())?;
     let seeds = 2 * effort.seeds;
-    let found = paths(FLOOR, setup, &shared, seeds)?;
-    let without = paths(NO_CAVITY, setup, &shared, seeds)?;
+    let found = paths(FLOOR, &files[0], seeds)?;
+    let without = paths(NO_CAVITY, &files[0], seeds)?;
     let kl = divergences(&found, &grid, MEASURE, &law);
     let mut case = Case::default();
     let found_modes =
@@ -172,18 +154,16 @@ fn normal_prior() -> (Grid, Vec<f64>, Vec<f64>) {
 }
 
 /// Fig. 3 and Fig. 9 (a).
-pub fn rounds(effort: Effort) -> Result<Outcome> {
+pub fn rounds(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let (grid, law, after_first) = normal_prior();
-    let shared = shared(&FactorProductSettings::mixture_1d_normal_prior())?;
+    let [particles, gaussian]: &[Runs; 2] = files.try_into()?;
     let seeds = 2 * effort.seeds;
-    let of = |contender| {
-        Ok::<_, mpibayes::cluster::BoxError>(divergences(&paths(contender, TOY, &shared, seeds)?, &grid, MEASURE, &law))
-    };
-    let (dsvgd, remembered, svgd, none) = (of(FLOOR)?, of(Contender::Remembered)?, of(Contender::Svgd)?, of(NO_CAVITY)?);
+    let of = |contender| -> Result<Vec<Vec<f64>>> { Ok(divergences(&paths(contender, particles, seeds)?, &grid, MEASURE, &law)) };
+    let (dsvgd, remembered, svgd, none) = (of(FLOOR)?, of(REMEMBERED)?, of(SVGD)?, of(NO_CAVITY)?);
     let (_, _, gvi) = nearest_gaussian(&grid, &law);
     let gaussian =
-        |contender| -> Result<Vec<Vec<f64>>> { Ok(divergences_of_gaussian(&paths(contender, TOY, &shared, 1)?, &grid, &law)) };
-    let (pvi, global) = (gaussian(Contender::Pvi)?, gaussian(Contender::Gvi)?);
+        |contender| -> Result<Vec<Vec<f64>>> { Ok(divergences_of_gaussian(&paths(contender, gaussian, 1)?, &grid, &law)) };
+    let (pvi, global) = (gaussian(PVI)?, gaussian(GVI)?);
     let first = grid.kl(&after_first, &law);
     let mut case = Case::default();
     let late = |kl: &Vec<Vec<f64>>| kl.iter().map(|kl| over(&kl[2..6])).collect::<Vec<f64>>();
@@ -228,21 +208,23 @@ pub fn rounds(effort: Effort) -> Result<Outcome> {
 }
 
 /// Fig. 9 (b).
-pub fn steps(effort: Effort) -> Result<Outcome> {
+pub fn steps(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let (grid, law, _) = normal_prior();
-    let shared = shared(&FactorProductSettings::mixture_1d_normal_prior())?;
     let seeds = effort.seeds;
     let (_, _, gvi) = nearest_gaussian(&grid, &law);
-    let counts: &[u64] = if effort.share > 1 { &[1, 5, 50, 200] } else { &[1, 2, 5, 10, 20, 50, 100, 200, 400] };
+    let mut groups = files[0].by("method.local_steps");
+    if effort.share > 1 {
+        groups.retain(|runs| runs.value("method.local_steps").is_ok_and(|steps: u64| [1, 5, 50, 200].contains(&steps)));
+    }
+    let counts = groups.iter().map(|runs| runs.value("method.local_steps")).collect::<Result<Vec<u64>>>()?;
     let of = |contender| -> Result<Vec<Vec<f64>>> {
-        let each = counts.iter().map(|&steps| {
-            let setup = Setup { rounds: 5, steps, distillation: steps, ..TOY };
-            let kl = divergences(&paths(contender, setup, &shared, seeds)?, &grid, MEASURE, &law);
-            Ok(kl.iter().map(|kl| kl[4]).collect::<Vec<f64>>())
+        let each = groups.iter().map(|runs| {
+            let kl = divergences(&paths(contender, runs, seeds)?, &grid, MEASURE, &law);
+            Ok(kl.iter().map(|kl| kl[kl.len() - 1]).collect::<Vec<f64>>())
         });
         each.collect()
     };
-    let lineup = [FLOOR, Contender::Svgd, NO_CAVITY];
+    let lineup = [FLOOR, SVGD, NO_CAVITY];
     let found = lineup.iter().map(|&contender| of(contender)).collect::<Result<Vec<_>>>()?;
     let at_200 = counts.iter().position(|&steps| steps == 200).unwrap_or(0);
     let mut case = Case::default();
@@ -253,8 +235,7 @@ pub fn steps(effort: Effort) -> Result<Outcome> {
     let by_seed = |each: &Vec<Vec<f64>>| -> Vec<Vec<(f64, f64)>> {
         (0..seeds as usize).map(|seed| counts.iter().zip(each).map(|(&steps, kl)| (steps as f64, kl[seed])).collect()).collect()
     };
-    let mut lines: Vec<_> =
-        lineup.iter().zip(&found).map(|(contender, each)| (contender.name().to_owned(), by_seed(each))).collect();
+    let mut lines: Vec<_> = lineup.iter().zip(&found).map(|(contender, each)| ((*contender).to_owned(), by_seed(each))).collect();
     lines.push(("PVI and GVI".to_owned(), vec![counts.iter().map(|&steps| (steps as f64, gvi)).collect()]));
     let chart = Chart::new("", "steps in a round, L = L'", "KL divergence from the posterior, nats", lines);
     let caption = format!(
@@ -264,14 +245,12 @@ pub fn steps(effort: Effort) -> Result<Outcome> {
 }
 
 /// DSVGD over many rounds.
-pub fn drift(effort: Effort) -> Result<Outcome> {
+pub fn drift(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let (grid, law, _) = normal_prior();
-    let shared = shared(&FactorProductSettings::mixture_1d_normal_prior())?;
     let seeds = 2 * effort.seeds;
-    let setup = Setup { rounds: 40, particles: 100, ..TOY };
-    let found = paths(FLOOR, setup, &shared, seeds)?;
-    let central = paths(Contender::Svgd, Setup { rounds: 10, ..setup }, &shared, seeds)?;
-    let none = paths(NO_CAVITY, setup, &shared, seeds)?;
+    let found = paths(FLOOR, &files[0], seeds)?;
+    let central = paths(SVGD, &files[0].clone().set("method.rounds=10")?, seeds)?;
+    let none = paths(NO_CAVITY, &files[0], seeds)?;
     let variances = |paths: &Paths| -> Vec<Vec<f64>> {
         paths.iter().map(|path| path.iter().map(|theta| theta.column(0).var(0.0)).collect()).collect()
     };
@@ -337,18 +316,16 @@ const MINOR: ([f64; 2], [[f64; 2]; 2]) = ([-1.40061, -1.29388], [[0.195868, 0.12
 const MAJOR: ([f64; 2], [[f64; 2]; 2]) = ([0.742660, 0.061809], [[0.905741, 0.267443], [0.267443, 0.905741]]);
 
 /// Fig. 10.
-pub fn plane(effort: Effort) -> Result<Outcome> {
+pub fn plane(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let grid = Grid::square(-7.0, 7.0, 140);
     let law = grid.normalize(grid.map(|x| {
         let (minor, major) = (0.270661 * two(x, MINOR.0, MINOR.1).0.exp(), 0.729339 * two(x, MAJOR.0, MAJOR.1).0.exp());
         (minor + major).ln()
     }));
     let (mean, precision, gvi) = nearest_gaussian(&grid, &law);
-    let shared = shared(&FactorProductSettings::mixture_2d())?;
-    let setup = Setup { rounds: 5, ..TOY };
     let seeds = 4 * effort.seeds;
-    let lineup = [FLOOR, Contender::Svgd, NO_CAVITY];
-    let found = lineup.iter().map(|&contender| paths(contender, setup, &shared, seeds)).collect::<Result<Vec<_>>>()?;
+    let lineup = [FLOOR, SVGD, NO_CAVITY];
+    let found = lineup.iter().map(|contender| paths(contender, &files[0], seeds)).collect::<Result<Vec<_>>>()?;
     let last = |paths: &Paths| paths.iter().filter_map(|path| path.last().cloned()).collect::<Vec<_>>();
     let ends: Vec<Vec<Array2<f64>>> = found.iter().map(last).collect();
     let share = |theta: &Array2<f64>| {
@@ -373,10 +350,10 @@ pub fn plane(effort: Effort) -> Result<Outcome> {
     for (contender, ends) in lineup.iter().zip(&ends) {
         let wide: Vec<f64> = ends.iter().map(|theta| grid.kl_of_particles(MEASURE, theta.view(), &law)).collect();
         let kl: Vec<f64> = ends.iter().map(|theta| grid.kl_of_particles(narrow, theta.view(), &law)).collect();
-        case.shows(format!("{}: divergence, measured with λ = .3", contender.name()), &kl, ".016 of the exact posterior");
-        case.shows(format!("{}: divergence, measured with λ = .55", contender.name()), &wide, ".117 of the exact posterior");
+        case.shows(format!("{}: divergence, measured with λ = .3", *contender), &kl, ".016 of the exact posterior");
+        case.shows(format!("{}: divergence, measured with λ = .55", *contender), &wide, ".117 of the exact posterior");
         let shares: Vec<f64> = ends.iter().map(share).collect();
-        case.shows(format!("{}: share of particles at the minor mode", contender.name()), &shares, ".202");
+        case.shows(format!("{}: share of particles at the minor mode", *contender), &shares, ".202");
     }
     let determinant = precision[[0, 0]] * precision[[1, 1]] - precision[[0, 1]].powi(2);
     let covariance = [
@@ -391,7 +368,7 @@ pub fn plane(effort: Effort) -> Result<Outcome> {
     let panels: Vec<(&str, Vec<(f64, f64)>)> = lineup
         .iter()
         .zip(&ends)
-        .map(|(contender, ends)| (contender.name(), ends[0].rows().into_iter().map(|x| (x[0], x[1])).collect()))
+        .map(|(contender, ends)| (*contender, ends[0].rows().into_iter().map(|x| (x[0], x[1])).collect()))
         .collect();
     let caption = "200 particles after five rounds of 200 steps, the first seed. Paper: bandwidth b = 0.1 of unclear meaning; here λ = 0.55.";
     Ok(case.judged(Some(scatters("Two agents in two dimensions", "particles", &panels, &laws, caption))))

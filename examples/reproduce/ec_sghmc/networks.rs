@@ -1,6 +1,7 @@
 //! MNIST: chains that are coupled elastically beside one chain, and beside one whose gradients come from six workers; and descent.
 
 use super::super::dsvgd::sets::Set;
+use super::super::files::{Runs, find, settings, value};
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, Curves, curves};
 use super::super::recording::Recording;
@@ -9,8 +10,8 @@ use super::super::{Effort, Outcome};
 use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method};
-use mpibayes::data::{Scaling, Shard, Split};
-use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::data::{Dataset, Scaling, Shard, Split};
+use mpibayes::methods::chains::async_sghmc::AsyncSghmc;
 use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::problem::OpenShard;
@@ -23,17 +24,12 @@ use mpibayes::models::network::NetworkSettings;
 use mpibayes::random::{Purpose, Seed, Who};
 use std::sync::Arc;
 use std::time::Instant;
+use toml::{Table, Value};
 
 type Result<T, E = BoxError> = std::result::Result<T, E>;
 
-const WORKERS: u32 = 6;
-const BATCH: usize = 100;
-/// ε, V and κ: momentum decays by 0.05 a step, and a mean loss has the learning rate 0.015.
-const STEP: f64 = 5e-4;
-const FRICTION: f64 = 100.0;
-const COUPLING: f64 = 3e4;
 /// Test images that are judged.
-const JUDGED: usize = 2000;
+const JUDGED: u32 = 2000;
 /// Seconds to send a message, and bytes a second.
 const LATENCY: f64 = 50e-6;
 const BANDWIDTH: f64 = 1.25e9;
@@ -46,21 +42,16 @@ struct Images {
 }
 
 fn images() -> Result<Images> {
-    let set = Set::images(false, Scaling::Pixels)?;
-    let all: Vec<usize> = (0..set.dataset.rows(Split::Train)).collect();
-    let judged: Vec<usize> = (0..JUDGED).collect();
-    Ok(Images {
-        train: set.dataset.read_rows(Split::Train, &all)?,
-        test: set.dataset.read_rows(Split::Test, &judged)?,
-        classes: set.dataset.classes().len(),
-    })
+    let set = Set::images(false, Scaling::Pixels, JUDGED)?;
+    let dataset = Dataset::open(&set.file)?;
+    let rows = |split| dataset.read_rows(split, &(0..dataset.rows(split)).collect::<Vec<_>>());
+    Ok(Images { train: rows(Split::Train)?, test: rows(Split::Test)?, classes: dataset.classes().len() })
 }
 
 impl Images {
-    fn problem(&self, hidden: &[usize], agents: u32) -> Result<Problem<f32>> {
-        let settings = NetworkSettings { hidden: hidden.to_vec(), prior_precision: 1e-5, ..NetworkSettings::default() };
-        let model = settings.build(self.train.features(), Output::Classes(self.classes))?;
-        let shard = self.train.clone();
+    fn problem(&self, run: &Table) -> Result<Problem<f32>> {
+        let model = settings::<NetworkSettings>(run, "model")?.build(self.train.features(), Output::Classes(self.classes))?;
+        let (agents, shard) = (value(run, "agents")?, self.train.clone());
         Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
     }
 }
@@ -130,11 +121,11 @@ where
 }
 
 /// Seconds of a gradient on one core here: the least of some.
-fn gradient_seconds(problem: &Problem<f32>) -> Result<f64> {
+fn gradient_seconds(problem: &Problem<f32>, batch: usize) -> Result<f64> {
     let cx = Context::detached(Seed(1));
     let mut theta = vec![0.0; problem.model.dim()];
     problem.model.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), ndarray::ArrayViewMut1::from(&mut theta));
-    let mut scores = Scores::open(problem, 0, BATCH, Estimator::Plain)?;
+    let mut scores = Scores::open(problem, 0, batch, Estimator::Plain)?;
     let mut least = f64::INFINITY;
     for update in 0..20 {
         let since = Instant::now();
@@ -144,85 +135,54 @@ fn gradient_seconds(problem: &Problem<f32>) -> Result<f64> {
     Ok(least)
 }
 
-/// Who runs.
-#[derive(Clone, Copy, PartialEq)]
-enum Contender {
-    One,
-    Asynchronous(u64),
-    Coupled { period: u64, anneal: bool },
+/// What a run is called.
+fn name(run: &Table) -> Result<String> {
+    let period = || value::<u64>(run, "method.period");
+    let annealed = if find(run, "method.coupling_schedule.anneal").is_some() { ", annealed" } else { "" };
+    Ok(match find(run, "method.name").and_then(Value::as_str) {
+        Some("async_sghmc") => format!("asynchronous SGHMC, s = {}", period()?),
+        _ if value::<u32>(run, "agents")? == 1 => "SGHMC, one chain".into(),
+        _ => format!("EC-SGHMC, s = {}{annealed}", period()?),
+    })
 }
 
-const LINEUP: [(&str, Contender); 6] = [
-    ("SGHMC, one chain", Contender::One),
-    ("asynchronous SGHMC, s = 1", Contender::Asynchronous(1)),
-    ("asynchronous SGHMC, s = 8", Contender::Asynchronous(8)),
-    ("EC-SGHMC, s = 1", Contender::Coupled { period: 1, anneal: false }),
-    ("EC-SGHMC, s = 8", Contender::Coupled { period: 8, anneal: false }),
-    ("EC-SGHMC, s = 8, annealed", Contender::Coupled { period: 8, anneal: true }),
-];
+/// Steps of each worker.
+fn steps_of_worker(run: &Table) -> Result<u64> {
+    let is_shared = find(run, "method.name").and_then(Value::as_str) == Some("async_sghmc");
+    Ok(value::<u64>(run, "method.steps")? / if is_shared { value::<u64>(run, "agents")? } else { 1 })
+}
 
-fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) -> Result<Path> {
-    let agents = if who == Contender::One { 1 } else { WORKERS };
-    let problem = images.problem(&[800, 800], agents)?;
-    let every = steps / 10;
-    match who {
-        Contender::One | Contender::Coupled { .. } => {
-            let (period, coupling, schedule) = match who {
-                Contender::Coupled { period, anneal: true } => {
-                    (period, COUPLING, CouplingSchedule::Anneal { from: steps / 2, over: steps / 4 })
-                }
-                Contender::Coupled { period, anneal: false } => (period, COUPLING, CouplingSchedule::Constant),
-                Contender::One | Contender::Asynchronous(_) => (1, 0.0, CouplingSchedule::Constant),
-            };
-            let settings = EcSghmcSettings {
-                steps: Some(steps),
-                period,
-                batch: BATCH,
-                step: Step::Size(STEP),
-                friction: Some(FRICTION),
-                coupling,
-                coupling_schedule: Some(schedule),
-                asynchronous: true,
-                same_start: true,
-                burn_in: Some(0),
-                thin: Some(0),
-                ..EcSghmcSettings::default()
-            };
-            let method = CoupledChains {
-                agents,
-                transition: settings.transition(problem.clone()),
-                plan: settings.plan(),
-                asynchronous: true,
-            };
-            let cost = move |task: &mpibayes::methods::chains::coupled::Task| task.updates() as f64 * seconds;
-            judged(method, &problem, images, every / period, period as f64, cost, seed)
-        }
-        Contender::Asynchronous(period) => {
-            let all = steps * u64::from(WORKERS);
-            let settings = AsyncSghmcSettings {
-                steps: Some(all),
-                period,
-                batch: BATCH,
-                step: Step::Size(STEP),
-                friction: Some(FRICTION),
-                burn_in: Some(0),
-                thin: Some(0),
-                ..AsyncSghmcSettings::default()
-            };
-            let method = AsyncSghmc { problem: problem.clone(), settings };
-            judged(method, &problem, images, every * u64::from(WORKERS), 1.0 / f64::from(WORKERS), move |_| seconds, seed)
-        }
+fn race(run: &Table, images: &Images, seconds: f64, seed: u64) -> Result<Path> {
+    let problem = images.problem(run)?;
+    let (agents, every) = (problem.agents, steps_of_worker(run)? / 10);
+    if find(run, "method.name").and_then(Value::as_str) == Some("async_sghmc") {
+        let method = AsyncSghmc { problem: problem.clone(), settings: settings(run, "method")? };
+        return judged(method, &problem, images, every * u64::from(agents), 1.0 / f64::from(agents), move |_| seconds, seed);
     }
+    let settings: EcSghmcSettings = settings(run, "method")?;
+    let (transition, plan, asynchronous) = (settings.transition(problem.clone()), settings.plan(), settings.asynchronous);
+    let method = CoupledChains { agents, transition, plan, asynchronous };
+    let cost = move |task: &mpibayes::methods::chains::coupled::Task| task.updates() as f64 * seconds;
+    judged(method, &problem, images, every / settings.period, settings.period as f64, cost, seed)
 }
 
 /// Fig. 2, left.
-pub fn figure2(effort: Effort) -> Result<Outcome> {
+pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = images()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
-    let steps = 640 / effort.share;
-    let seconds = gradient_seconds(&images.problem(&[800, 800], 1)?)?;
-    let jobs: Vec<(Contender, u64)> = LINEUP.iter().flat_map(|&(_, who)| seeds.iter().map(move |&seed| (who, seed))).collect();
-    let found = side_by_side(&jobs, |&(who, seed)| race(who, &images, steps, seconds, seed))?;
+    let mut runs = Runs::all(files).0;
+    for method in runs.iter_mut().filter_map(|run| run.get_mut("method")?.as_table_mut()) {
+        let shorten = |value: &mut Value| *value = Value::from(value.as_integer().unwrap_or(0) / effort.share as i64);
+        method.get_mut("steps").into_iter().for_each(shorten);
+        let anneal = method.get_mut("coupling_schedule").and_then(|schedule| schedule.get_mut("anneal")?.as_table_mut());
+        anneal.into_iter().flatten().for_each(|(_, value)| shorten(value));
+    }
+    let Some(first) = runs.first() else { return Err("no run file".into()) };
+    let (batch, steps) = (value(first, "method.batch")?, steps_of_worker(first)?);
+    let seconds = gradient_seconds(&images.problem(first)?, batch)?;
+    let names = runs.iter().map(name).collect::<Result<Vec<_>>>()?;
+    let jobs: Vec<(&Table, u64)> = runs.iter().flat_map(|run| seeds.iter().map(move |&seed| (run, seed))).collect();
+    let found = side_by_side(&jobs, |&(run, seed)| race(run, &images, seconds, seed))?;
     let of = |place: usize| &found[place * seeds.len()..(place + 1) * seeds.len()];
     // After as many steps of each worker.
     let at_step = |place: usize, step: u64, column: usize| -> Vec<f64> {
@@ -237,14 +197,14 @@ pub fn figure2(effort: Effort) -> Result<Outcome> {
     let lost = minus(&async_8, &async_1);
     case.above("half-way: what asynchronous SGHMC loses from s = 1 to 8", lost.clone(), 0.0);
     case.above("half-way: that less what EC-SGHMC loses", minus(&lost, &minus(&ec_8, &ec_1)), 0.0);
-    for (place, (name, _)) in LINEUP.iter().enumerate() {
+    for (place, name) in names.iter().enumerate() {
         case.shows(format!("{name}: a chain's own NLL, half-way"), &half(place), "");
         case.shows(format!("{name}: in the end"), &at_step(place, steps, 3), "");
         case.shows(format!("{name}: of the averaged predictions in the end"), &at_step(place, steps, 2), "");
     }
     let lines = |x: usize| -> Curves {
         let line = |course: &Path| course.iter().map(|at| (at[x], at[3])).collect();
-        (0..).zip(LINEUP).map(|(place, (name, _))| (name.to_owned(), of(place).iter().map(line).collect())).collect()
+        names.iter().enumerate().map(|(place, name)| (name.clone(), of(place).iter().map(line).collect())).collect()
     };
     let label = "test NLL of a chain";
     let charts = vec![
@@ -252,77 +212,69 @@ pub fn figure2(effort: Effort) -> Result<Outcome> {
         Chart::new("", "simulated seconds", label, lines(1)).within(0.1, 0.8),
     ];
     let caption = format!(
-        "MNIST, 784-800-800-10, batch {BATCH}, prior precision 1e-5, ε = {STEP}, V = {FRICTION}, κ = {COUPLING:e}; a gradient takes {:.1} ms. \
-         NLL: mean negative log-likelihood of {JUDGED} test images; what has diverged is as good as guessing; {}.",
+        "MNIST, 784-800-800-10, batch {batch}, prior precision 1e-5, ε = {}, V = {}, κ = {:e}; a gradient takes {:.1} ms. NLL: mean \
+         negative log-likelihood of {JUDGED} test images; what has diverged is as good as guessing; {}.",
+        value::<f64>(first, "method.step")?,
+        value::<f64>(first, "method.friction")?,
+        runs.last().map_or(Ok(f64::NAN), |run| value(run, "method.coupling"))?,
         seconds * 1e3,
         means_and_errors(seeds.len() as u64)
     );
     Ok(case.judged(Some(curves("Six workers on MNIST", charts, &caption))))
 }
 
-/// By which share of its distance the center moves at an exchange (β).
-const SHARES: [f64; 3] = [0.09, 0.3, 0.9];
-const MOMENTUM: f64 = 0.95;
+/// The settings of elastic coupling without noise that descends like EAMSGD with these, on so many rows: ε² N is the learning rate of the
+/// mean loss, and εV what momentum loses.
+fn elastic(averaging: &EasgdSettings, workers: u32) -> EcSghmcSettings {
+    let EasgdSettings { steps, period, batch, momentum, rate, .. } = *averaging;
+    let step = averaging.step.sqrt();
+    EcSghmcSettings {
+        steps: Some(steps),
+        period,
+        batch,
+        step: Step::Size(step),
+        friction: Some((1.0 - momentum) / step),
+        // A spring as stiff as its chain's share of what moves EAMSGD in an exchange.
+        coupling: rate / f64::from(workers) * (1.0 - momentum) / (period as f64 * step * step),
+        coupling_schedule: Some(CouplingSchedule::Constant),
+        noise: false,
+        same_start: true,
+        burn_in: Some(0),
+        thin: Some(0),
+        ..EcSghmcSettings::default()
+    }
+}
 
-/// Deterministic elastic coupling beside EAMSGD, on a network with these hidden layers, at these learning rates of the mean loss.
-pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outcome> {
-    let grid: Vec<(f64, f64)> = rates.into_iter().flat_map(|rate| SHARES.map(|share| (rate, share))).collect();
+/// Deterministic elastic coupling beside EAMSGD.
+pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = images()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
-    let (steps, period, workers) = (600 / effort.share, 8, 4);
-    let problem = images.problem(hidden, workers)?;
-    let rows = images.train.rows() as f64;
+    let runs = Runs::all(files).0;
+    let grid = runs.iter().map(|run| {
+        let averaging: EasgdSettings = settings(run, "method")?;
+        Ok(EasgdSettings { steps: averaging.steps / effort.share, ..averaging })
+    });
+    let grid = grid.collect::<Result<Vec<_>>>()?;
+    let Some(run) = runs.first() else { return Err("no run file".into()) };
+    let (problem, rows) = (images.problem(run)?, images.train.rows() as f64);
+    let workers = problem.agents;
     // The mean loss of the training rows, of some of which it is taken.
     let testing = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), classes: images.classes };
-    let jobs: Vec<(bool, (f64, f64), u64)> = [true, false]
+    let jobs: Vec<(bool, &EasgdSettings, u64)> = [true, false]
         .into_iter()
-        .flat_map(|elastic| grid.iter().flat_map(move |&rate| (1..=effort.seeds).map(move |seed| (elastic, rate, seed))))
+        .flat_map(|is_elastic| grid.iter().flat_map(move |one| (1..=effort.seeds).map(move |seed| (is_elastic, one, seed))))
         .collect();
-    let found = side_by_side(&jobs, |&(elastic, (rate, share), seed)| {
-        let every = steps / period;
-        let course = if elastic {
-            // ε² N is the learning rate of the mean loss, εV what momentum loses.
-            let step = (rate / rows).sqrt();
-            let friction = (1.0 - MOMENTUM) / step;
-            let settings = EcSghmcSettings {
-                steps: Some(steps),
-                period,
-                step: Step::Size(step),
-                friction: Some(friction),
-                // A spring as stiff as its chain's share of what moves EAMSGD in an exchange.
-                coupling: share / f64::from(workers) * (1.0 - MOMENTUM) / (period as f64 * step * step),
-                coupling_schedule: Some(CouplingSchedule::Constant),
-                noise: false,
-                same_start: true,
-                burn_in: Some(0),
-                thin: Some(0),
-                ..EcSghmcSettings::default()
-            };
-            let method = CoupledChains {
-                agents: workers,
-                transition: settings.transition(problem.clone()),
-                plan: settings.plan(),
-                asynchronous: false,
-            };
-            judged(method, &problem, &testing, every, period as f64, |_| 1.0, seed)
+    let found = side_by_side(&jobs, |&(is_elastic, averaging, seed)| {
+        let (every, period) = (averaging.steps / averaging.period, averaging.period as f64);
+        let course = if is_elastic {
+            let settings = elastic(averaging, workers);
+            let (transition, plan) = (settings.transition(problem.clone()), settings.plan());
+            let method = CoupledChains { agents: workers, transition, plan, asynchronous: false };
+            judged(method, &problem, &testing, every, period, |_| 1.0, seed)
         } else {
-            let settings = EasgdSettings {
-                steps,
-                period,
-                step: rate / rows,
-                momentum: MOMENTUM,
-                rate: share,
-                burn_in: 0,
-                thin: 0,
-                ..EasgdSettings::default()
-            };
-            let method = CoupledChains {
-                agents: workers,
-                transition: settings.transition(problem.clone()),
-                plan: settings.plan(workers),
-                asynchronous: false,
-            };
-            judged(method, &problem, &testing, every, period as f64, |_| 1.0, seed)
+            let (transition, plan) = (averaging.transition(problem.clone()), averaging.plan(workers));
+            let method = CoupledChains { agents: workers, transition, plan, asynchronous: averaging.asynchronous };
+            judged(method, &problem, &testing, every, period, |_| 1.0, seed)
         };
         // What has diverged is not the best.
         Ok(course?.last().map(|at| at[3]).filter(|loss| loss.is_finite()).unwrap_or(GUESSING))
@@ -339,8 +291,9 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
         [of(0, coupling), of(1, averaging)].map(|losses| losses.iter().map(|loss| loss.ln()).collect::<Vec<f64>>());
     case.above("log loss of EAMSGD less that of elastic coupling", minus(&theirs, &ours), -(1.05_f64.ln()));
     for (place, name) in ["elastic coupling without noise", "EAMSGD"].iter().enumerate() {
-        for (at, (rate, share)) in grid.iter().enumerate() {
-            case.shows(format!("{name}, learning rate {rate}, β = {share}: training loss"), &of(place, at), "");
+        for (at, EasgdSettings { step, rate, .. }) in grid.iter().enumerate() {
+            let learning_rate = (step * rows * 1e9).round() / 1e9;
+            case.shows(format!("{name}, learning rate {learning_rate}, β = {rate}: training loss"), &of(place, at), "");
         }
     }
     Ok(case.judged(None))

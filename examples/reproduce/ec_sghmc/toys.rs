@@ -1,6 +1,7 @@
 //! Gaussian targets: the paper's picture of coupled chains, their stationary law, and gradients that are old.
 
 use super::super::delayed_gradients::{SGLD_VARIANCES, delayed_by_turns, growth, overdamped, stability_threshold};
+use super::super::files::{Runs, settings, value};
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, scatters};
 use super::super::recording::Recording;
@@ -13,6 +14,7 @@ use mpibayes::methods::chains::async_sghmc::AsyncSghmcSettings;
 use mpibayes::methods::chains::coupled::{
     CenterDynamics, CoupledChains, CoupledTransition, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength,
 };
+use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sghmc::{LocalSghmc, Sghmc};
 use mpibayes::methods::{Problem, Transition};
@@ -22,6 +24,7 @@ use mpibayes::random::{Seed, Stream};
 use ndarray::{Array1, Array2};
 use std::ops::Range;
 use std::sync::Arc;
+use toml::Table;
 
 type Result<T, E = BoxError> = std::result::Result<T, E>;
 
@@ -34,9 +37,9 @@ fn gaussian(covariance: Vec<Vec<f64>>, agents: u32) -> Result<Problem<f64>> {
     Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
 }
 
-/// Independent coordinates of precision 1: each is a run of its own. The prior alone, without rows.
-fn independent(dim: usize, agents: u32) -> Result<Problem<f64>> {
-    let model = GaussianMeanSettings { prior_precision: 1.0, ..GaussianMeanSettings::default() }.build(dim)?;
+/// Independent coordinates: each is a run of its own. The prior alone, without rows.
+fn independent(model: &GaussianMeanSettings, dim: usize, agents: u32) -> Result<Problem<f64>> {
+    let model = model.build(dim)?;
     let shard = Shard::new(Array2::zeros((0, dim)), Array1::zeros(0));
     Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
 }
@@ -172,96 +175,77 @@ pub fn figure1(effort: Effort, step: f64) -> Result<Outcome> {
     Ok(case.judged(Some(scatters("From far away", "states of the chains", &panels, &laws, &caption))))
 }
 
-/// A coupling of K chains on independent coordinates: its variance, seed by seed.
-fn variances(
-    seeds: u64,
-    chains: u32,
-    kappa: f64,
-    period: u64,
-    coupling: Coupling,
-    schedule: CouplingSchedule,
-    share: u64,
-) -> Result<Vec<f64>> {
-    let seeds: Vec<u64> = (1..=seeds).collect();
+/// The variance of coupled chains on independent coordinates, seed by seed.
+fn variances(effort: Effort, run: &Table) -> Result<Vec<f64>> {
+    let seeds: Vec<u64> = (1..=effort.seeds).collect();
+    let (agents, model): (u32, GaussianMeanSettings) = (value(run, "agents")?, settings(run, "model")?);
+    let settings: EcSghmcSettings = settings(run, "method")?;
+    // Long periods mix slowly.
+    let steps = settings.steps() * if settings.period > 8 { 4 } else { 1 } / effort.share;
     side_by_side(&seeds, |&seed| {
-        let (dim, step) = (100, 0.05);
-        let plan = CouplingPlan {
-            // Long periods mix slowly.
-            steps: if period > 8 { 160_000 } else { 40_000 } / share,
-            period,
-            burn_in: 2000,
-            thin: 20,
-            same_start: false,
-            strength: CouplingStrength { full: kappa, schedule },
-            coupling,
-            extrapolate: false,
-            sleep_ms: Vec::new(),
-        };
-        let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(variance(&Recording::of(
-            CoupledChains { agents: chains, transition, plan, asynchronous: false },
-            JobOptions::new(Seed(seed)),
-        )?))
+        let transition = settings.transition(independent(&model, 100, agents)?);
+        let plan = CouplingPlan { steps, ..settings.plan() };
+        let method = CoupledChains { agents, transition, plan, asynchronous: settings.asynchronous };
+        Ok(variance(&Recording::of(method, JobOptions::new(Seed(seed)))?))
     })
 }
 
 /// The stationary law.
-pub fn stationary(effort: Effort) -> Result<Outcome> {
-    let Effort { seeds, share } = effort;
+pub fn stationary(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let [coupled, unbiased]: &[Runs; 2] = files.try_into()?;
     let mut case = Case::default();
     let mut lines = Vec::new();
-    for chains in [2, 4, 8] {
-        let mut line = vec![Vec::new(); seeds as usize];
-        for kappa in [0.0, 0.1, 1.0, 10.0] {
+    for runs in coupled.by("agents") {
+        let chains: u32 = runs.value("agents")?;
+        let mut line = vec![Vec::new(); effort.seeds as usize];
+        for run in &runs.0 {
+            let (kappa, period): (f64, u64) = (value(run, "method.coupling")?, value(run, "method.period")?);
+            if kappa == 0.0 && period != 4 {
+                continue;
+            }
             let exact = 1.0 - f64::from(chains - 1) / f64::from(chains) * kappa / (1.0 + kappa);
-            let periods: &[u64] = if kappa > 0.0 { &[1, 2, 4, 8, 16, 32] } else { &[4] };
-            for &period in periods {
-                let found =
-                    variances(seeds, chains, kappa, period, Coupling::Elastic(SECOND), CouplingSchedule::Constant, share)?;
-                let off = found.iter().map(|found| found / exact - 1.0).collect();
-                case.within(format!("K = {chains}, κ = {kappa} λ, s = {period}: variance / ours - 1"), off, 0.03).is_ours();
-                if period == 4 && kappa > 0.0 {
-                    let less = found.iter().map(|found| 1.0 - found).collect();
-                    case.above(
-                        format!("K = {chains}, κ = {kappa} λ: 1 less the variance, in units of the posterior's"),
-                        less,
-                        0.02,
-                    )
-                    .is_ours();
-                    line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::log10(kappa), *found)));
-                }
+            let found = variances(effort, run)?;
+            let off = found.iter().map(|found| found / exact - 1.0).collect();
+            case.within(format!("K = {chains}, κ = {kappa} λ, s = {period}: variance / ours - 1"), off, 0.03).is_ours();
+            if period == 4 && kappa > 0.0 {
+                let less = found.iter().map(|found| 1.0 - found).collect();
+                let name = format!("K = {chains}, κ = {kappa} λ: 1 less the variance, in units of the posterior's");
+                case.above(name, less, 0.02).is_ours();
+                line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::log10(kappa), *found)));
             }
         }
         lines.push((format!("K = {chains}"), line));
     }
-    let anneal = CouplingSchedule::Anneal { from: 500, over: 500 };
-    for (name, coupling, schedule) in
-        [("annealed", Coupling::Elastic(SECOND), anneal), ("coupled friction", Coupling::Friction, CouplingSchedule::Constant)]
-    {
-        let found = variances(seeds, 4, 1.0, 8, coupling, schedule, share)?;
-        let off = found.iter().map(|found| found - 1.0).collect();
+    for (name, run) in ["annealed", "coupled friction"].iter().zip(&unbiased.0) {
+        let off = variances(effort, run)?.iter().map(|found| found - 1.0).collect();
         case.within(format!("{name}, K = 4, κ = λ, s = 8: variance - 1"), off, 0.03).is_ours();
     }
     let chart = Chart::new("", "log10 of κ/λ", "variance of a chain / that of the posterior", lines).within(0.0, 1.05);
-    let caption =
-        format!("SGHMC with steps of 0.05, s = 4; means and standard errors of {seeds} seeds. At 1 chains sample the posterior.");
+    let caption = format!(
+        "SGHMC with steps of 0.05, s = 4; means and standard errors of {} seeds. At 1 chains sample the posterior.",
+        effort.seeds
+    );
     Ok(case.judged(Some(curves("What coupled chains sample", vec![chart], &caption))))
 }
 
 /// The paper's claim about the same.
-pub fn posterior(effort: Effort) -> Result<Outcome> {
+pub fn posterior(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let mut case = Case::default();
-    for period in [1, 8] {
-        let found = variances(effort.seeds, 4, 1.0, period, Coupling::Elastic(SECOND), CouplingSchedule::Constant, effort.share)?;
-        let off = found.iter().map(|found| found - 1.0).collect();
-        case.within(format!("K = 4, κ = λ, s = {period}: variance of a chain / that of the posterior - 1"), off, 0.03);
+    for run in &Runs::all(files).0 {
+        let (chains, kappa): (u32, f64) = (value(run, "agents")?, value(run, "method.coupling")?);
+        let period: u64 = value(run, "method.period")?;
+        if (chains, kappa) == (4, 1.0) && [1, 8].contains(&period) {
+            let off = variances(effort, run)?.iter().map(|found| found - 1.0).collect();
+            case.within(format!("K = 4, κ = λ, s = {period}: variance of a chain / that of the posterior - 1"), off, 0.03);
+        }
     }
     Ok(case.judged(None))
 }
 
 /// A chain whose gradients are this old.
 fn delayed_chain(delay: u32, settings: AsyncSghmcSettings, dim: usize, seed: u64) -> Result<Recording> {
-    Ok(delayed_by_turns(independent(dim, delay + 1)?, AsyncSghmcSettings { thin: Some(10), ..settings }, seed)?)
+    let model = GaussianMeanSettings { prior_precision: 1.0, ..GaussianMeanSettings::default() };
+    Ok(delayed_by_turns(independent(&model, dim, delay + 1)?, AsyncSghmcSettings { thin: Some(10), ..settings }, seed)?)
 }
 
 /// Old gradients.

@@ -100,7 +100,7 @@ impl Default for TopicDsgldSettings {
 
 impl TopicDsgldSettings {
     /// The settings of the chains, without those of the transition.
-    fn chains(&self) -> DsgldSettings {
+    pub fn chains(&self) -> DsgldSettings {
         DsgldSettings {
             chains: self.chains,
             rounds: Some(self.rounds),
@@ -131,7 +131,7 @@ impl TopicDsgldSettings {
     }
 
     /// The transition of the chains.
-    fn transition<F: Real>(&self, problem: TopicProblem) -> Sgrld<F> {
+    pub fn transition<F: Real>(&self, problem: TopicProblem) -> Sgrld<F> {
         // An agent has fewer than 2^32 documents.
         Sgrld::new(problem, u32::try_from(self.batch).unwrap_or(u32::MAX), self.step, self.sweeps)
     }
