@@ -131,7 +131,10 @@ fn points(file: &RunFile, varied: &[Varied], total: usize) -> Result<Sweep, Vec<
             })?;
         }
         let labels: Vec<String> = varied.iter().zip(&chosen).map(|(key, &choice)| key.values[choice].1.clone()).collect();
-        let name: Vec<String> = names.iter().zip(&labels).map(|(name, label)| format!("{name}={label}")).collect();
+        // A key with a single value tells no runs apart.
+        let tells = |key: &Varied| key.values.len() > 1 || total == 1;
+        let parts = varied.iter().zip(names.iter().zip(&labels)).filter(|(key, _)| tells(key));
+        let name: Vec<String> = parts.map(|(_, (name, label))| format!("{name}={label}")).collect();
         points.push(Point { name: shortened(name.join(",")), labels, file: point });
     }
     let notes = varied.iter().filter_map(|key| replaced_keys(&base, varied, key)).collect();
@@ -276,14 +279,14 @@ mod tests {
         assert_eq!(table["method"]["particles"], 5.into());
         assert!(!table.contains_key(SWEEP));
         // Dotted without quotes, and the other way round.
-        assert_eq!(self::names("[sweep]\nmethod.steps = [10, 20]\nseed = [1]\n"), ["steps=10,seed=1", "steps=20,seed=1"]);
+        assert_eq!(self::names("[sweep]\nmethod.steps = [10, 20]\nseed = [1]\n"), ["steps=10", "steps=20"]);
     }
 
     #[test]
     fn a_table_replaces_the_one_of_the_file_whatever_is_written_first() {
         let text = "[sweep]\n\"method.rounds\" = [3]\nmethod = [{ name = \"svgd\" }, { name = \"dsvgd\", local_steps = 7 }]\n";
         let sweep = read(text).unwrap();
-        assert_eq!(sweep.points[1].name, "rounds=3,method=dsvgd");
+        assert_eq!(sweep.points[1].name, "method=dsvgd");
         let method = &sweep.points[1].file.table()["method"];
         assert_eq!((&method["local_steps"], &method["rounds"], method.get("particles")), (&7.into(), &3.into(), None));
         assert!(

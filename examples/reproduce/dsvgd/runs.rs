@@ -9,7 +9,7 @@ use mpibayes::cluster::BoxError;
 use mpibayes::config::Override;
 use mpibayes::job::{Ranks, start};
 use mpibayes::methods::PARTICLE_PATHS;
-use mpibayes::results::{METRICS, ResultFile, RunFolder, Samples, Table, result_file};
+use mpibayes::results::{METRICS, Reporting, ResultFile, RunFolder, Samples, Table, result_file};
 use ndarray::{Array2, Axis};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Course {
             runs = runs.set(&format!("data.file={}", set.file.display()))?;
         }
         let (registry, folder) = (registry(), TempDir::new()?);
-        let mut results = RunFolder::new(folder.path(), Duration::MAX, false);
+        let mut results = RunFolder::new(folder.path(), Duration::MAX, Reporting::Quiet);
         start(&parse(&runs.0[0], &registry)?, &registry, &Ranks::One, &mut results)?;
         let file = ResultFile::open(&result_file(folder.path()))?;
         Ok(Self {
