@@ -31,7 +31,6 @@ pub fn run(args: &CompletionsArgs, mut command: clap::Command) -> anyhow::Result
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::cli::Cli;
     use clap::CommandFactory;
     use clap::ValueEnum;

@@ -88,7 +88,7 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
                             || values[..later].iter().any(|earlier| are_equal(earlier, &values[later]))
                     });
                     if let Some(twice) = twice {
-                        problems.push(wrong(&at, format!("has {} twice", labels[twice])));
+                        problems.push(wrong(&at, format!("has {} twice", values[twice])));
                     }
                     let place = wrong(&at, String::new()).place;
                     varied.push(Varied { at: key, place, values: values.iter().cloned().zip(labels).collect() });

@@ -130,7 +130,7 @@ impl Reporting {
     }
 }
 
-/// `round 1,200 of 5,000 (24 %), 98 seconds left`, where `first` rounds were done when the stage began in this job.
+/// `round 1200 of 5000 (24 %), 2 minutes left`, where `first` rounds were done when the stage began in this job.
 fn progress_line(stage: &str, Progress { done, total }: Progress, first: u64, elapsed: Duration) -> String {
     let share = 100.0 * done as f64 / total.max(1) as f64;
     let left = match done.checked_sub(first) {
@@ -180,7 +180,7 @@ mod tests {
     fn a_line_has_percentage_and_time_left() {
         let progress = Progress { done: 1200, total: 5000 };
         let line = |first, seconds| progress_line("round", progress, first, Duration::from_secs(seconds));
-        assert_eq!(line(0, 31), "round 1200 of 5000 (24 %), 98 seconds left");
+        assert_eq!(line(0, 31), "round 1200 of 5000 (24 %), 2 minutes left");
         // Rounds of an earlier job took time that is unknown here.
         assert_eq!(line(1100, 31), "round 1200 of 5000 (24 %), 20 minutes left");
         assert_eq!(line(1200, 31), "round 1200 of 5000 (24 %)");

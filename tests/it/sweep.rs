@@ -157,20 +157,17 @@ fn a_stopped_or_killed_sweep_resumes() {
         let often = format!("{run} --set cluster.checkpoint_every=0.02");
         for (signal, code) in [(libc::SIGUSR1, 75), (libc::SIGKILL, -libc::SIGKILL)] {
             let mut running = cli.launched(launcher, &often).start();
-            let is_on_its_way = || {
-                ["method=dsvgd,seed=1/checkpoint.bin", "failed/method=dsvgd,seed=1.txt"]
-                    .iter()
-                    .all(|file| cli.path(output).join(file).exists())
-            };
+            let is_on_its_way =
+                || ["seed=1/checkpoint.bin", "failed/seed=1.txt"].iter().all(|file| cli.path(output).join(file).exists());
             running.wait_until("the first checkpoint of its first run", |_| is_on_its_way()).unwrap();
             running.signal(signal);
             let ended = running.finish().unwrap();
-            cli.wait_until_released(&format!("{output}/method=dsvgd,seed=1"));
+            cli.wait_until_released(&format!("{output}/seed=1"));
             assert_eq!(ended.code, code, "{}", ended.stderr);
             assert!(ended.stderr.contains("a sweep of 2 runs"), "{}", ended.stderr);
             if signal == libc::SIGUSR1 {
-                assert!(ended.stderr.contains("1/2 method=dsvgd seed=1: stopped"), "{}", ended.stderr);
-                cli.alone(&format!("{run} --list")).end(0, &["method=dsvgd,seed=1  begun"]);
+                assert!(ended.stderr.contains("1/2 seed=1: stopped"), "{}", ended.stderr);
+                cli.alone(&format!("{run} --list")).end(0, &["seed=1  begun"]);
             } else {
                 cli.alone(&format!("{run} --list")).end(0, &["failed: the job ended during this run"]);
             }
@@ -182,7 +179,7 @@ fn a_stopped_or_killed_sweep_resumes() {
         let table = table(&cli.path(output).join("sweep.csv"));
         assert!(table.len() == 3 && table[1][3] == "20000", "without evaluations the end of the history: {table:?}");
     }
-    assert_eq!(cli.posterior("alone/method=dsvgd,seed=1"), cli.posterior("ranks/method=dsvgd,seed=1"));
+    assert_eq!(cli.posterior("alone/seed=1"), cli.posterior("ranks/seed=1"));
 }
 
 /// `data.seed` keeps the shards while the seed of the run varies: the mean of what the first agent sends depends on its rows alone.
