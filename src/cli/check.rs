@@ -17,8 +17,14 @@ use std::time::Duration;
 const SHOWN_AGENTS: usize = 20;
 const SHOWN_CLASSES: usize = 12;
 
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes check my.toml
+  mpibayes check my.toml --ranks 8 --threads 2             # also memory, disk, time and options for Slurm";
+
 /// Arguments of `mpibayes check`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
     /// The run file, or the file of a sweep
     #[arg(value_name = "FILE.toml")]
@@ -30,7 +36,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Estimate memory, disk and time on this many ranks, and print options for Slurm
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ranks: Option<u32>,
     /// Threads of each rank
     #[arg(long, value_name = "N", default_value_t = 1, requires = "ranks", value_parser = clap::value_parser!(u16).range(1..))]
@@ -54,7 +60,9 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             print(&text)?;
             if let Some(ranks) = args.ranks {
                 let request = Request { ranks, threads: usize::from(args.threads), runs };
-                let forecast = measure(&run, registry, request, args.measure)?;
+                let all = report.bytes_of_agents(report.agents);
+                let fits = all.zip(memory_of_this_machine()).is_none_or(|(all, memory)| all < memory);
+                let forecast = if fits { measure(&run, registry, request, args.measure)? } else { None };
                 print(&resources::describe(&report, request, forecast.as_ref()))?;
             }
             Ok(ExitCode::SUCCESS)
@@ -219,7 +227,7 @@ fn table_of_classes(ClassCounts { classes, rows }: &ClassCounts) -> String {
     let left_out = [(rows.nrows() - shown, "agent"), (classes.len().saturating_sub(SHOWN_CLASSES), "class")];
     let left_out: Vec<String> =
         left_out.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| text::counted(*count, noun)).collect();
-    let left_out = if left_out.is_empty() { String::new() } else { format!("  without {} more\n", left_out.join(" and ")) };
+    let left_out = if left_out.is_empty() { String::new() } else { format!("  not shown: {}\n", left_out.join(" and ")) };
     format!("training rows of each class:\n{}{left_out}", text::table(&columns))
 }
 

@@ -99,6 +99,9 @@ fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     );
     let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;
     let comparison = Comparison::of(&paths, &results)?;
+    for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
+        eprintln!("mpibayes: {}: this run is not finished: the figures show its results so far", entry.run);
+    }
     let metrics = if args.metric.is_empty() { &comparison.metrics } else { &args.metric };
     for metric in metrics {
         comparison.check_metric(&results, metric)?;

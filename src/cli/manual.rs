@@ -28,8 +28,8 @@ const FILES: [(&str, &str); 5] = [
     ("RUN/extension.bin, RUN/tuning.bin", "The state from which mpibayes resume makes a finished run longer."),
 ];
 
-/// Commands that start or resume a run.
-const RUNNERS: [&str; 4] = ["run", "resume", "sweep", "recalibrate"];
+/// Commands that save and resume a run.
+const RUNNERS: [&str; 3] = ["run", "resume", "sweep"];
 /// The line with which examples in a help text begin.
 const EXAMPLES: &str = "Examples:";
 

@@ -13,8 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 8 mpibayes recalibrate runs/my                 # into runs/my-recalibrated";
+
 /// Arguments of `mpibayes recalibrate`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct RecalibrateArgs {
     /// The folder of a finished run
     #[arg(value_name = "RUN")]

@@ -6,8 +6,8 @@ use crate::report::text;
 
 /// The memory of a rank without agents: MPI, HDF5 and the program (measured: 40 MB).
 const IDLE_RANK: u64 = 48 << 20;
-/// Draws that rank 0 holds before it writes them.
-const PENDING_DRAWS: u64 = 64 << 20;
+/// Rank 0 holds all draws when the run ends, and copies for their diagnostics: this multiple of them (measured).
+const COPIES_OF_DRAWS: f64 = 2.5;
 /// With a smaller share of ranks at work, the others are of little use.
 const HALF: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
@@ -30,14 +30,17 @@ pub(super) struct Request {
 pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<&Forecast>) -> String {
     let Request { ranks, threads, runs } = request;
     let layout = Layout { ranks, agents: report.agents, dedicated: report.dedicated, placement: Placement::Blocks };
-    let hosted: Vec<u32> = (0..ranks).map(|rank| layout.hosted(rank).count() as u32).collect();
+    let hosts = layout.hosts();
+    let mut hosted = vec![0_u32; ranks as usize];
+    (0..report.agents).for_each(|agent| hosted[layout.rank_of(agent) as usize] += 1);
     let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
     let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
     let mut lines =
         vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
     let memory_of = |rank: u32| {
         let agents = report.bytes_of_agents(hosted.get(rank as usize).copied().unwrap_or(0))?;
-        let draws = report.bytes_of_draws().unwrap_or(PENDING_DRAWS).min(PENDING_DRAWS);
+        // Up to 2^63 bytes.
+        let draws = (COPIES_OF_DRAWS * report.bytes_of_draws().unwrap_or(0) as f64) as u64;
         Some(IDLE_RANK.saturating_add(agents).saturating_add(if rank == 0 { draws } else { 0 }))
     };
     let largest = (0..ranks).filter_map(memory_of).max();
@@ -46,7 +49,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     }
     let draws = match report.bytes_of_draws() {
         Some(draws) => format!("about {} of draws", text::bytes(draws)),
-        None => "draws, whose number is found before the run".to_owned(),
+        None => "draws, whose number is not known before the run".to_owned(),
     };
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
     let checkpoint = checkpoint.map_or_else(String::new, |bytes| format!(", and a checkpoint of {}", text::bytes(bytes)));
@@ -56,7 +59,8 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         lines.push(("time", time(forecast, runs)));
         if forecast.seconds.is_some() {
             notes.push(format!(
-                "the time is that of {} of {} rounds, carried out on this machine; a network with {:.0} µs and {:.0} GB/s is assumed",
+                "the time is by {} of {} rounds on this machine, with {:.0} µs and {:.0} GB/s between ranks. Reading data, saving, and what \
+                 follows the last round come on top",
                 text::count(forecast.done),
                 text::count(forecast.total),
                 1e6 * LATENCY,
@@ -65,11 +69,11 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         }
     }
     let busy = forecast.map_or(f64::NAN, |forecast| forecast.busy_agents);
-    if ranks > 1 && ranks <= report.agents && busy < HALF * f64::from(ranks) {
-        notes.push(format!("on average {busy:.1} agents work at the same time: fewer ranks take hardly longer"));
+    if ranks > 1 && hosts <= report.agents && busy < HALF * f64::from(ranks) {
+        notes.push(format!("on average {busy:.1} agents work at the same time: with fewer ranks, the run takes about as long"));
     }
-    if ranks > report.agents {
-        notes.push(format!("only {} of the ranks have an agent: agents = {ranks} uses all", report.agents));
+    if hosts > report.agents {
+        notes.push(format!("only {} of the ranks have an agent: agents = {hosts} uses all", report.agents));
     }
     let mut shown = text::pairs(&lines);
     notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
@@ -100,5 +104,5 @@ fn batch_options(Request { ranks, threads, .. }: Request, memory: Option<u64>, s
         options.push(format!("--time={}:{:02}:00", minutes / 60, minutes % 60));
     }
     let lines: String = options.iter().map(|option| format!("  #SBATCH {option}\n")).collect();
-    format!("options for Slurm, with half of memory and time to spare:\n{lines}")
+    format!("options for Slurm, with 50 % more memory and time than estimated:\n{lines}")
 }

@@ -7,8 +7,14 @@ use crate::results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 8 mpibayes resume runs/my                      # resumes a run that was stopped or killed
+  mpibayes resume runs/my --steps +20000                   # makes a finished run longer";
+
 /// Arguments of `mpibayes resume`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct ResumeArgs {
     /// The folder of the run
     #[arg(value_name = "RUN")]

@@ -15,8 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes run my.toml                                     # in one process, with a thread for each core
+  mpirun -n 8 mpibayes run my.toml --output runs/my        # with eight ranks
+  mpibayes run my.toml --set seed=2 --set method.rounds=20 # with other values
+  mpibayes run my.toml                                     # again: resumes a run that was stopped or killed";
+
 /// Arguments of `mpibayes run`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct RunArgs {
     /// The run file
     #[arg(value_name = "FILE.toml")]
@@ -133,7 +141,6 @@ pub(super) fn launch(
             world.abort(1)
         }
     };
-    termination::end();
     // Until rank 0 has written the results and said what there is to say. Ending MPI waits as well, but takes all of a core, and
     // a launcher that saw another rank fail first might kill rank 0 before: its exit code is that of the job.
     drop(world.agree(Ok(())));
@@ -157,6 +164,7 @@ pub(super) fn carry_out(
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, reporting(report.log_host));
     start(run, registry, ranks, &mut folder)?;
+    termination::end();
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
     }

@@ -25,7 +25,12 @@ A sweep file is a run file with a [sweep] table. Its keys are those of --set, it
   seed = [1, 2, 3]
 
 These are 6 runs, each in its own folder, such as runs/FILE/method=svgd,seed=1. The same command resumes an interrupted sweep. \
-The tasks of a Slurm job array share the runs; --collect writes the table afterwards.";
+The tasks of a Slurm job array share the runs; --collect writes the table afterwards.
+
+Examples:
+  mpirun -n 8 mpibayes sweep my.toml
+  mpibayes sweep my.toml --list
+  mpibayes compare runs/my";
 
 /// Arguments of `mpibayes sweep`.
 #[derive(clap::Args, Debug)]

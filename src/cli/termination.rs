@@ -2,19 +2,21 @@
 
 use crate::cluster::mpi::World;
 use crate::report::text;
-use crate::results::{Reporting, checkpoint_file, is_locked, was_terminated};
+use crate::results::{Reporting, checkpoint_file, is_finished, is_locked, was_terminated};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a rank looks for the signal.
 const POLL: Duration = Duration::from_millis(50);
-/// Rank 1 reports after this time if rank 0 is dead. Open MPI kills all ranks one second after the signal.
+/// A run that is saved within this time ends in order. Open MPI kills all ranks one second after the signal.
+const TIME_TO_SAVE: Duration = Duration::from_millis(300);
+/// Rank 1 reports this much later if rank 0 is dead.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
 
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The job has ended in order: nothing is to be reported.
+/// The run has ended in order, so that nothing is to be reported.
 pub(super) fn end() {
     HAS_ENDED.store(true, Ordering::Relaxed);
 }
@@ -30,27 +32,31 @@ pub(super) fn report_when_terminated(world: &World, folder: &Path) {
         while !was_terminated() {
             std::thread::sleep(POLL);
         }
+        std::thread::sleep(TIME_TO_SAVE);
         if rank == 1 {
             std::thread::sleep(GRACE_PERIOD);
-            if HAS_ENDED.load(Ordering::Relaxed) || is_locked(&folder) {
-                return;
-            }
         }
-        Reporting::Log { host: None }.print(&message(&folder, size));
+        let other_reports = rank == 1 && is_locked(&folder);
+        if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
+            Reporting::Log { host: None }.print(&message(&folder, size));
+        }
     });
 }
 
 fn message(folder: &Path, ranks: u32) -> String {
     let shown = folder.display();
-    let saved_at = std::fs::metadata(checkpoint_file(folder)).and_then(|file| file.modified());
-    let saved = match saved_at.ok().and_then(|time| time.elapsed().ok()) {
-        Some(age) => {
-            let age = text::seconds(age.as_secs_f64());
+    let checkpoint = std::fs::metadata(checkpoint_file(folder));
+    let saved = match &checkpoint {
+        Ok(file) => {
+            // The clock of a file server may be ahead.
+            let age = file.modified().ok().and_then(|time| time.elapsed().ok());
+            let age = age.map_or_else(String::new, |age| format!(" from {} ago", text::seconds(age.as_secs_f64())));
+            let program = std::env::args().next().unwrap_or_else(|| "mpibayes".into());
             format!(
-                "the checkpoint in {shown} from {age} ago is complete; `mpirun -n {ranks} mpibayes resume {shown}` continues from it"
+                "the checkpoint in {shown}{age} is complete; `mpirun -n {ranks} {program} resume '{shown}'` continues from it"
             )
         }
-        None => format!("{shown} has no checkpoint yet; the same command starts the run again"),
+        Err(_) => format!("{shown} has no checkpoint yet; the same command starts the run again"),
     };
     format!("the launcher ends this job, because it was interrupted or a rank died: {saved}")
 }

@@ -8,8 +8,8 @@ use super::sections::SWEEP;
 const MAX_POINTS: usize = 100_000;
 /// A folder's name may be 255 bytes long; beside it there is room for `.partial` and the like.
 const MAX_NAME_LENGTH: usize = 120;
-/// Digits of a digest in a name.
-const DIGITS: usize = 6;
+/// Digits of a digest in a name: enough for all names of a sweep to differ.
+const DIGITS: usize = 12;
 
 /// A grid of runs.
 #[derive(Clone, Debug)]
@@ -148,15 +148,13 @@ fn replaced_keys(base: &RunFile, varied: &[Varied], key: &Varied) -> Option<Stri
     let tables: Vec<&toml::Table> = key.values.iter().filter_map(|(value, _)| value.as_table()).collect();
     let is_varied =
         |name: &String| varied.iter().any(|other| other.at.starts_with(&key.at) && other.at.get(key.at.len()) == Some(name));
+    // Another method may not know the key.
+    let alike = || tables.iter().filter(|table| table.get("name") == replaced.get("name"));
     let lost = replaced.keys().filter(|name| *name != "name" && !is_varied(name));
-    let lost: Vec<&str> = lost.filter(|name| tables.iter().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
+    let lost: Vec<&str> = lost.filter(|name| alike().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
     let place = key.at.join(".");
-    (!tables.is_empty() && !lost.is_empty()).then(|| {
-        format!(
-            "[{place}] of the file has no effect where the sweep replaces it: repeat {} in each of its tables",
-            lost.join(", ")
-        )
-    })
+    (!tables.is_empty() && !lost.is_empty())
+        .then(|| format!("[{place}] of the file has no effect where the sweep replaces it: repeat {} there", lost.join(", ")))
 }
 
 /// The values below a table that are no tables.
@@ -177,7 +175,9 @@ fn leaves(value: &toml::Value, at: &mut Vec<String>, found: &mut Vec<(Vec<String
 fn short_names(varied: &[Varied]) -> Vec<String> {
     let last = |key: &Varied| key.at.last().cloned().unwrap_or_default();
     let alone = |key: &Varied| varied.iter().filter(|other| last(other) == last(key)).count() == 1;
-    varied.iter().map(|key| if alone(key) { last(key) } else { key.at.join(".") }).collect()
+    // `seed` alone would be taken for the seed of the run.
+    let is_clear = |key: &Varied| key.at.len() == 1 || last(key) != "seed";
+    varied.iter().map(|key| if alone(key) && is_clear(key) { last(key) } else { key.at.join(".") }).collect()
 }
 
 /// A label of each value, in characters that suit the name of a folder. A digest follows where two labels would be equal.
@@ -289,11 +289,7 @@ mod tests {
         assert_eq!(sweep.points[1].name, "method=dsvgd");
         let method = &sweep.points[1].file.table()["method"];
         assert_eq!((&method["local_steps"], &method["rounds"], method.get("particles")), (&7.into(), &3.into(), None));
-        assert!(
-            sweep.notes.len() == 1 && sweep.notes[0].ends_with("repeat particles in each of its tables"),
-            "{:?}",
-            sweep.notes
-        );
+        assert!(sweep.notes.len() == 1 && sweep.notes[0].ends_with("repeat particles there"), "{:?}", sweep.notes);
         // The control: nothing is lost.
         let text = "[sweep]\nmethod = [{ name = \"svgd\", particles = 1 }, { name = \"dsvgd\", particles = 2 }]\nseed = [1]\n";
         assert!(read(text).unwrap().notes.is_empty());

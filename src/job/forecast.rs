@@ -28,8 +28,6 @@ pub struct Forecast {
     pub total: u64,
     /// Bytes of the last checkpoint; 0 if none was written.
     pub checkpoint: u64,
-    /// The largest memory of this process so far in bytes, where the system tells.
-    pub peak_memory: Option<u64>,
 }
 
 /// Carries out the run on virtual ranks for about this long, in a folder that is deleted afterwards. May be called once in a process.
@@ -60,7 +58,7 @@ pub fn forecast(run: &Run, registry: &Registry, ranks: u32, threads: usize, limi
     let measured = virtual_ranks.seconds.into_inner();
     let busy_agents = folder.seconds_of_agents() / measured.last().copied().unwrap_or(0.0);
     let seconds = extrapolate(&measured, !folder.was_stopped(), done, total);
-    Ok(Forecast { seconds, busy_agents, done, total, checkpoint, peak_memory: peak_memory() })
+    Ok(Forecast { seconds, busy_agents, done, total, checkpoint })
 }
 
 /// Seconds of a whole run. The last measured duration is that of the rounds that were done, unless the run has finished.
@@ -73,13 +71,6 @@ fn extrapolate(measured: &[f64], has_finished: bool, done: u64, total: u64) -> O
     Some(sum + last * (total.saturating_sub(done) as f64 / done as f64))
 }
 
-/// The largest memory of this process so far.
-fn peak_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +81,5 @@ mod tests {
         assert_eq!(extrapolate(&[1.0, 2.0, 2.0], false, 10, 100), Some(23.0));
         assert_eq!(extrapolate(&[1.0, 2.0, 2.0], true, 100, 100), Some(5.0));
         assert_eq!(extrapolate(&[1.0], false, 0, 0), None);
-        assert!(peak_memory().is_none_or(|bytes| bytes > 1 << 20));
     }
 }

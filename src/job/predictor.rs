@@ -122,29 +122,41 @@ struct ModelWithDraws<F> {
 impl<F: Real> ModelWithDraws<F> {
     /// Predictions for a shard.
     fn predictions(&mut self, shard: &Shard<F>, wanted: Wanted) -> Result<Predictions, BoxError> {
-        let theta = self.theta.clone();
-        let means = self.means(theta.view(), shard)?;
-        let by_draw = || theta.axis_chunks_iter(Axis(0), 1).map(|draw| self.means(draw, shard)).collect::<Result<Vec<_>, _>>();
-        let means_by_draw = wanted.means_by_draw.then(by_draw).transpose()?;
-        let stacked = |means: Vec<Array2<f64>>| stack(Axis(0), &means.iter().map(|means| means.view()).collect::<Vec<_>>());
-        let means_by_draw = means_by_draw.map(stacked).transpose()?;
-        let drawn_targets = wanted
-            .targets_from
-            .and_then(|first| draw_targets(self.model.as_ref(), theta.view(), shard, (self.seed, first), &mut self.scratch));
+        let Self { model, theta, scratch, seed } = self;
+        let model = model.as_ref();
+        let mut means = |theta: ArrayView2<F>| means(model, theta, shard, scratch);
+        let means_by_draw = match wanted.means_by_draw {
+            true => {
+                let draws = theta.axis_chunks_iter(Axis(0), 1).map(&mut means).collect::<Result<Vec<_>, _>>()?;
+                Some(stack(Axis(0), &draws.iter().map(|means| means.view()).collect::<Vec<_>>())?)
+            }
+            false => None,
+        };
+        let means = match means_by_draw.as_ref().and_then(|means| means.mean_axis(Axis(0))) {
+            Some(average) => average,
+            None => means(theta.view())?,
+        };
+        let drawn_targets =
+            wanted.targets_from.and_then(|first| draw_targets(model, theta.view(), shard, (*seed, first), scratch));
         Ok(Predictions { means, means_by_draw, drawn_targets })
     }
+}
 
-    /// Class probabilities or means, averaged over these draws of the posterior.
-    fn means(&mut self, theta: ArrayView2<F>, shard: &Shard<F>) -> Result<Array2<f64>, BoxError> {
-        let mut means = Vec::new();
-        let mut outputs = 1;
-        predict(self.model.as_ref(), theta, shard, &mut self.scratch, |block| {
-            outputs = block.mean.ncols();
-            means.extend(block.mean);
-            Ok::<_, BoxError>(())
-        })?;
-        Ok(Array2::from_shape_vec((means.len() / outputs, outputs), means)?)
-    }
+/// Class probabilities or means, averaged over these draws of the posterior.
+fn means<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+) -> Result<Array2<f64>, BoxError> {
+    let mut means = Vec::new();
+    let mut outputs = 1;
+    predict(model, theta, shard, scratch, |block| {
+        outputs = block.mean.ncols();
+        means.extend(block.mean);
+        Ok::<_, BoxError>(())
+    })?;
+    Ok(Array2::from_shape_vec((means.len() / outputs, outputs), means)?)
 }
 
 impl<F: Real> Engine for ModelWithDraws<F> {

@@ -123,10 +123,11 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
         evaluate.remove("bias");
     }
     // A run without data is compared by the digest of its data too.
-    let data = keys.remove("data");
-    let partition = data.and_then(|mut data| data.as_table_mut()?.remove("partition"));
-    let partition = partition.unwrap_or_else(|| toml::Value::from("equal"));
-    keys.insert("data".into(), toml::Table::from_iter([("partition".to_owned(), partition)]).into());
+    let mut data = keys.remove("data").and_then(|data| data.try_into::<toml::Table>().ok()).unwrap_or_default();
+    let seed = data.remove("seed").filter(|seed| Some(seed) != keys.get("seed")).map(|seed| ("seed".to_owned(), seed));
+    let partition = data.remove("partition").unwrap_or_else(|| toml::Value::from("equal"));
+    let shards = [("partition".to_owned(), partition)].into_iter().chain(seed);
+    keys.insert("data".into(), toml::Table::from_iter(shards).into());
     Ok(keys)
 }
 
@@ -180,6 +181,7 @@ mod tests {
             ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad is "),
             ("[evaluate]\nevery = 2\n", "evaluate.every is nothing there, 2 here"),
             ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
+            ("[data]\nfile = \"a.h5\"\nseed = 77\n", "data.seed is nothing there, 77 here"),
             ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),
         ] {
             let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();

@@ -113,8 +113,10 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
         (0, Ranks::Mpi(_) | Ranks::Virtual(_)) => 1,
         (threads, _) => threads,
     };
+    // Virtual ranks carry out one task after the other, and each must take as long as if the other cores were busy.
+    let pool = if matches!(ranks, Ranks::Virtual(_)) { 1 } else { threads };
     // A second pool of the same size would change nothing.
-    drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
+    drop(rayon::ThreadPoolBuilder::new().num_threads(pool).build_global());
     let store: Option<Arc<dyn DrawStore>> = match cluster.draws {
         DrawTransport::Messages => None,
         DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), ranks.rank()))),

@@ -2,7 +2,7 @@
 
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
-use super::ticks::bounds;
+use super::ticks::{bounds, drawable};
 
 /// The most rows of a figure.
 const MOST: usize = 40;
@@ -15,6 +15,8 @@ const LADDERS: [&[f64]; 3] = [
     &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
     &[1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
 ];
+/// More powers of ten than this do not fit.
+const MOST_DECADES: i32 = 8;
 /// Fewer ticks than this are too few.
 const ENOUGH_TICKS: usize = 4;
 
@@ -34,8 +36,12 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
     if rows.is_empty() {
         return None;
     }
-    let shown = &rows[..rows.len().min(MOST)];
     let at = |value: f64| if are_ratios { value.ln() } else { value };
+    let finite: Vec<&ForestRow> = rows
+        .iter()
+        .filter(|row| [row.center, row.interval[0], row.interval[1]].into_iter().all(|value| drawable(at(value))))
+        .collect();
+    let shown = &finite[..finite.len().min(MOST)];
     let height = |place: usize| (shown.len() - 1 - place) as f64;
     let neutral = at(if are_ratios { 1.0 } else { 0.0 });
     let color = series(0).color;
@@ -62,16 +68,23 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
 
 /// Round ratios between these logarithms, at their logarithms.
 fn ratio_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
-    let decades = (low / std::f64::consts::LN_10).floor() as i32..=(high / std::f64::consts::LN_10).floor() as i32;
+    let decade = |at: f64| (at / std::f64::consts::LN_10).floor() as i32;
+    let (first, last) = (decade(low), decade(high));
+    // Wide ranges have powers of ten only, and not all of them.
+    let step = usize::try_from((last - first) / MOST_DECADES + 1).unwrap_or(1);
     let ticks = |ladder: &[f64]| -> Vec<(f64, String)> {
-        let ratios = decades.clone().flat_map(|decade| ladder.iter().map(move |digit| (digit, decade)));
+        let ratios = (first..=last).step_by(step).flat_map(|decade| ladder.iter().map(move |digit| (digit, decade)));
         let named = ratios.map(|(digit, decade)| {
             // 0.2 and 20, without the rounding of powers.
             let ratio: f64 = format!("{digit}e{decade}").parse().unwrap_or(f64::NAN);
-            (ratio.ln(), ratio.to_string())
+            let name = if (-4..6).contains(&decade) { ratio.to_string() } else { format!("{digit}e{decade}") };
+            (ratio.ln(), name)
         });
         named.filter(|(at, _)| (low..=high).contains(at)).collect()
     };
+    if last - first > MOST_DECADES / 2 {
+        return ticks(&[1.0]);
+    }
     let enough = LADDERS.iter().map(|ladder| ticks(ladder)).find(|ticks| ticks.len() >= ENOUGH_TICKS);
     enough.unwrap_or_else(|| ticks(LADDERS[LADDERS.len() - 1]))
 }
@@ -91,6 +104,9 @@ mod tests {
         assert_eq!(labels(0.09, 11.0), ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
         assert_eq!(labels(0.65, 2.1), ["0.7", "1", "1.5", "2"]);
         assert_eq!(labels(0.88, 1.25), ["0.9", "1", "1.1", "1.2"]);
+        assert_eq!(labels(0.5, 2e5), ["1", "10", "100", "1000", "10000", "100000"]);
+        let wide = labels(1e-30, 1e30);
+        assert!(wide.len() <= 9 && wide.contains(&"1e-30".to_owned()), "{wide:?}");
     }
 
     #[test]

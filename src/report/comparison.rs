@@ -4,10 +4,11 @@ mod settings;
 
 use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
 use super::error::{ReportError, Result};
-use super::loo::{self, PredictiveScore, RowScores, predictive_scores};
+use super::loo::{self, PredictiveScore, predictive_scores};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
 use super::text;
+use crate::job::pointwise::LOG_LIKELIHOOD;
 use crate::metrics::seeds::{OverSeeds, best};
 use crate::metrics::{better, meaning};
 use crate::results::{SECONDS, XAxis};
@@ -102,8 +103,6 @@ impl Comparison {
     pub fn of(paths: &[PathBuf], results: &[RunResults]) -> Result<Self> {
         let names = names(paths);
         let named = || names.iter().cloned().zip(results);
-        let scores = named().map(|(name, run)| Ok(loo::row_scores(&run.file)?.map(|scores| (name, scores))));
-        let scores: Vec<(String, RowScores)> = scores.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         let mut runs = named().map(|(name, run)| Entry::read(name, run)).collect::<Result<Vec<_>>>()?;
         let mut metrics: Vec<String> = Vec::new();
         for (name, _) in runs.iter().flat_map(|run| &run.metrics) {
@@ -123,13 +122,12 @@ impl Comparison {
             (!best.is_empty()).then(|| (name.clone(), best.into_iter().map(|place| groups[place].label.clone()).collect()))
         });
         let best = best.collect();
-        let some_have_scores = !scores.is_empty();
-        let all_have_scores = scores.len() == runs.len();
+        let with_scores = results.iter().filter(|run| run.file.has(LOG_LIKELIHOOD)).count();
         // Runs that differ only in the seed differ by chance, which the standard errors of differences between rows do not include.
-        let is_first = |name: &String| groups.iter().any(|group| group.runs.first() == Some(name));
-        let scores: Vec<(String, RowScores)> = scores.into_iter().filter(|(name, _)| is_first(name)).collect();
-        let predictive_scores = if all_have_scores { predictive_scores(scores) } else { Vec::new() };
-        let has_unused_log_likelihoods = some_have_scores && groups.len() > 1 && predictive_scores.is_empty();
+        let firsts = groups.iter().filter_map(|group| group.members.first()).filter(|_| with_scores == runs.len());
+        let scores = firsts.map(|&first| Ok(loo::row_scores(&results[first].file)?.map(|scores| (names[first].clone(), scores))));
+        let predictive_scores = predictive_scores(scores.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect());
+        let has_unused_log_likelihoods = with_scores > 0 && groups.len() > 1 && predictive_scores.is_empty();
         Ok(Self { differs, metrics, runs, groups, best, predictive_scores, has_unused_log_likelihoods, same_data })
     }
 
@@ -198,7 +196,7 @@ impl Comparison {
         let mut text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         let is_ranked = self.runs.len() > 1 && self.metrics.iter().any(|name| better(name).is_some());
         if is_ranked && !has_seeds {
-            text.push_str("\n  A difference can be chance: several seeds tell (seed = [1, 2, 3] in a sweep).\n");
+            text.push_str("\n  A difference can be chance: run several seeds, such as seed = [1, 2, 3] in a sweep.\n");
         }
         text.extend(self.metrics.iter().filter_map(|name| Some(format!("  {name}: {}\n", meaning(name)?))));
         text.push_str(&loo::table(&self.predictive_scores));
@@ -280,7 +278,10 @@ impl Comparison {
         let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
         let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
         if self.groups.len() > 1 && !unmarked.is_empty() {
-            text.push_str(&format!("  no mark for {}: these seeds do not tell which setting is best\n", unmarked.join(", ")));
+            text.push_str(&format!(
+                "  no mark for {}: no setting is better by these seeds, of which each setting needs three\n",
+                unmarked.join(", ")
+            ));
         }
         if !self.best.is_empty() {
             text.push_str("  * the best, with those that the seeds cannot tell from it (Welch's t-test at 5 % over all pairs)\n");
@@ -300,7 +301,8 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
         }
         // Two runs with the same seed are not two samples.
         let fits = |group: &&mut (Config, Vec<usize>)| {
-            group.0 == config && group.1.iter().all(|&other| runs[other].config.get(SEED) != seed.as_ref())
+            let is_same_data = runs[group.1[0]].digest == run.digest;
+            group.0 == config && is_same_data && group.1.iter().all(|&other| runs[other].config.get(SEED) != seed.as_ref())
         };
         match groups.iter_mut().find(fits) {
             Some(group) => group.1.push(place),
@@ -319,12 +321,12 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
     };
     let labels: Vec<String> = groups.iter().map(|group| label_of(group.1[0])).collect();
     let distinct = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
-    let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= MAX_LABEL_LENGTH);
+    let is_usable = |label: &String| distinct && !label.is_empty() && label.chars().count() <= MAX_LABEL_LENGTH;
     let named = groups.into_iter().zip(labels).map(|((_, members), label)| {
         let names: Vec<String> = members.iter().map(|&member| runs[member].run.clone()).collect();
         let label = match names.as_slice() {
-            [only] if !usable => only.clone(),
-            [first, ..] if !usable => format!("{first} and others"),
+            [only] if !is_usable(&label) => only.clone(),
+            [first, ..] if !is_usable(&label) => format!("{first} and others"),
             _ => label,
         };
         let over_seeds = |name: &String| OverSeeds::of(members.iter().map(|&member| runs[member].metric(name)));

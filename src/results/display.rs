@@ -2,7 +2,7 @@
 
 use crate::cluster::Progress;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// The shortest time between two lines of progress.
@@ -116,7 +116,8 @@ impl Reporting {
     /// Prints a message on standard error.
     pub fn print(&self, text: &str) {
         if *self != Self::Quiet {
-            eprintln!("mpibayes: {}{text}", self.prefix());
+            // One write, so that no line of a launcher comes between. A closed standard error is no reason to end a run.
+            drop(std::io::stderr().write_all(format!("mpibayes: {}{text}\n", self.prefix()).as_bytes()));
         }
     }
 

@@ -543,7 +543,10 @@ impl Recorder for RunFolder {
         self.display.show("round", status.progress);
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
-            self.print_message("saving, then stopping, after the tasks in progress");
+            // After SIGTERM there may be no time to save.
+            if !stop::was_terminated() {
+                self.print_message("saving, then stopping, after the tasks in progress");
+            }
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };
         // Every checkpoint copies the result file: the longer it takes, the rarer are checkpoints.

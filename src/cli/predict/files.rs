@@ -41,6 +41,7 @@ pub(super) fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyh
         ("delimiter", args.delimiter.is_some()),
         ("features-name", args.features_name.is_some()),
         ("interval", args.interval.is_some()),
+        ("of", args.of.is_some()),
         ("draws", args.draws.is_some()),
         ("split", args.split.is_some()),
     ];

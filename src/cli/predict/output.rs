@@ -9,8 +9,8 @@ use anyhow::ensure;
 use ndarray::{ArrayView1, Axis};
 use std::io::Write;
 
-/// The rows of a block if each has a prediction for every draw: 1,000 draws of ten classes then take 20 MB.
-const SMALL_BLOCK: usize = 256;
+/// The values of a block in which each row has predictions for every draw.
+const BLOCK_VALUES: usize = 1 << 21;
 
 /// What was predicted.
 pub(super) struct Predicted {
@@ -31,6 +31,8 @@ pub(super) struct Output {
     of: IntervalOf,
     /// How many predictive draws are written.
     draws: usize,
+    /// How many draws of the posterior predict.
+    draws_of_posterior: usize,
     classes: Vec<String>,
     labelled: bool,
     tally: Tally,
@@ -50,7 +52,11 @@ impl Output {
         let of = args.of.unwrap_or(usual);
         ensure!(
             can_draw || draws == 0 && of == IntervalOf::Mean,
-            "--draws and --of target are for models that draw targets, such as regressions, which the model of this run does not"
+            "--draws and --of target are for models that draw targets, such as regressions: the model of this run does not"
+        );
+        ensure!(
+            can_draw || !classes.is_empty() || args.interval.is_none() || args.of.is_some(),
+            "--interval: the model of this run draws no targets; --of mean gives the interval of their mean"
         );
         ensure!(
             classes.is_empty() || of == IntervalOf::Mean,
@@ -66,6 +72,7 @@ impl Output {
             interval,
             of,
             draws,
+            draws_of_posterior: most,
             classes,
             labelled: false,
             tally,
@@ -84,7 +91,8 @@ impl Output {
 
     /// How many rows are predicted at once, so that memory does not grow with the file.
     pub(super) fn block(&self) -> usize {
-        if self.wanted().means_by_draw { SMALL_BLOCK } else { BLOCK }
+        let values_of_row = self.draws_of_posterior * self.classes.len().max(1);
+        if self.wanted().means_by_draw { (BLOCK_VALUES / values_of_row.max(1)).clamp(1, BLOCK) } else { BLOCK }
     }
 
     /// The names of the numbers with an interval: each class, or the mean or target.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The key of the seed.
 pub(super) const SEED: &str = "seed";
+/// The key of the seed of shards.
+const DATA_SEED: &str = "data.seed";
 /// The key of the dataset.
 pub(super) const DATA: &str = "data.file";
 
@@ -66,6 +68,8 @@ fn choices(key: &str) -> impl Iterator<Item = String> {
 pub(super) fn shortened(keys: &[&String]) -> Vec<String> {
     let short = |key: &str| match key.strip_suffix(".name") {
         Some(table) => table.to_owned(),
+        // Alone, it would be taken for the seed of the run.
+        None if key == DATA_SEED => key.to_owned(),
         None => key.rsplit('.').next().unwrap_or(key).to_owned(),
     };
     let all: Vec<String> = keys.iter().map(|key| short(key)).collect();
