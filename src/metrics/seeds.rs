@@ -4,6 +4,8 @@ use super::quantity::Better;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+/// Smaller relative differences are roundings.
+const ROUNDING: f64 = 1e-9;
 /// Fewer seeds tell nothing.
 const MIN_SEEDS: usize = 3;
 /// With settings of equal means, the probability of a mark.
@@ -41,9 +43,6 @@ impl OverSeeds {
     fn p_value_of_being_larger(&self, other: &Self, spread: f64) -> f64 {
         let [variance, other_variance] = [self, other].map(|side| side.variance(spread));
         let error = variance + other_variance;
-        if error == 0.0 {
-            return 1.0;
-        }
         let freedom = |variance: f64, side: &Self| variance.powi(2) / (side.seeds - 1) as f64;
         let freedom = error.powi(2) / (freedom(variance, self) + freedom(other_variance, other));
         let t = (self.mean - other.mean) / error.sqrt();
@@ -62,6 +61,10 @@ pub fn best(settings: &[OverSeeds], better: Better) -> Vec<usize> {
     let freedom = |one: &OverSeeds| (one.seeds - 1) as f64;
     let squares: f64 = of_compared().map(|one| freedom(one) * one.sd.powi(2)).sum();
     let spread = (squares / of_compared().map(freedom).sum::<f64>()).sqrt();
+    // Seeds that change nothing but roundings tell nothing.
+    if of_compared().all(|one| spread <= ROUNDING * one.mean.abs()) {
+        return Vec::new();
+    }
     // Each pair is tested in the direction of its larger mean.
     let level = FALSE_ALARMS / (compared.len() * (compared.len() - 1)) as f64;
     let is_worse = |one: &OverSeeds| {

@@ -223,7 +223,7 @@ fn a_comparison_shows_differing_settings_and_values() {
     let columns = ["run", "method", "particles", "accuracy", "ece", "mce_20", "log_likelihood", "rounds", "time", "bytes"];
     assert_eq!(heading, columns, "{table}");
     assert!(lines[1].contains("dsvgd") && lines[1].contains("0.0222") && lines[1].contains("18.0 KiB"), "{table}");
-    assert!(table.contains("A difference can be chance: several seeds tell") && table.contains("--output FILE.svg"));
+    assert!(table.contains("A difference can be chance: run several seeds") && table.contains("--output FILE.svg"));
     assert!(!table.contains('*'), "{table}");
 
     let json: serde_json::Value = serde_json::from_str(&cli.stdout("compare runs/a-1 runs/a-2 --json")).unwrap();
