@@ -93,12 +93,10 @@ fn page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let mut rest = Roff::new();
     let help = command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
     // The exit codes at the end of the program's own help have a section of their own.
-    match help.as_deref().filter(|_| !is_top).map(|help| help.split_once(EXAMPLES).unwrap_or((help, ""))) {
-        Some((notes, examples)) => {
-            preformatted(&mut rest, "NOTES", notes);
-            preformatted(&mut rest, "EXAMPLES", examples);
-        }
-        None => {}
+    if let Some(help) = help.filter(|_| !is_top) {
+        let (notes, examples) = help.split_once(EXAMPLES).unwrap_or((&help, ""));
+        preformatted(&mut rest, "NOTES", notes);
+        preformatted(&mut rest, "EXAMPLES", examples);
     }
     let codes = EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
     list(&mut rest, "EXIT STATUS", codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)));

@@ -157,7 +157,7 @@ pub struct PlotArgs {
     /// The share of the posterior in the intervals of `coefficients` [default: 0.9]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub interval: Option<f64>,
-    /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated
+    /// A term of `coefficients`, such as `clinic` or `clinic[West]`, or a parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated
     #[arg(long, value_name = "NAME")]
     pub parameter: Vec<String>,
     /// Add a scatter plot of two parameters; can be repeated

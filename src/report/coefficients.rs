@@ -233,14 +233,20 @@ impl Coefficients {
         Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows }))
     }
 
-    /// The effects of columns and groups as a forest plot; none if there are none.
+    /// The effects of columns and groups as a forest plot, or only these terms: `age`, `clinic[West]`, or `clinic` for all of its levels. None
+    /// if there are none.
     #[cfg(feature = "plots")]
-    pub(super) fn forest(&self) -> Option<Figure> {
+    pub(super) fn forest(&self, terms: &[String]) -> Option<Figure> {
+        let is_chosen = |name: &str| {
+            let is_of =
+                |term: &String| name == term || name.strip_prefix(term.as_str()).is_some_and(|rest| rest.starts_with('['));
+            terms.is_empty() || terms.iter().any(is_of)
+        };
         let row = |row: &Coefficient| match (row.ratio, self.ratio) {
             (Some([center, low, high]), Some(_)) => ForestRow { name: row.name.clone(), center, interval: [low, high] },
             _ => ForestRow { name: row.name.clone(), center: row.mean, interval: row.interval },
         };
-        let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect).map(row).collect();
+        let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
         let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
         let (title, label) = match self.ratio {
             Some(ratio) => {

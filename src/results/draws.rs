@@ -2,7 +2,7 @@
 
 use super::error::{Result, ResultsError};
 use super::netcdf::{self, Cell};
-use super::samples::SampleGroup;
+use super::samples::{SampleGroup, SampleKind};
 use crate::cluster::record::{DrawBlock, Extents};
 use crate::data::hdf;
 use crate::number::Number;
@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// The size of a chunk of a variable: at least this if draws are small, at most this unless a single draw is larger.
 const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 18;
+/// The statistic that ArviZ uses as an index, for which it must be a boolean.
+const DIVERGING: &str = "diverging";
 /// The attribute with the number of draws of each chain, which can differ during a run.
 pub(super) const LENGTHS: &str = "draws_per_chain";
 
@@ -174,6 +176,9 @@ fn create<T: Cell>(file: &hdf5::File, group: &SampleGroup, draws: usize) -> hdf5
         let bytes = (part.size() * size_of::<T>()).max(1);
         let chunk = draws.clamp(CHUNK_BYTES.start().div_ceil(bytes), (CHUNK_BYTES.end() / bytes).max(1));
         netcdf::growing_variable::<T>(&at, &part.name, &dimensions, &part.shape, chunk)?;
+        if group.kind == SampleKind::Statistics && part.name == DIVERGING {
+            netcdf::mark_as_booleans(&at, &part.name)?;
+        }
     }
     Ok(at)
 }

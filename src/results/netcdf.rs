@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// The length limit for names of dimensions.
 const MAX_LENGTH: usize = 256;
+/// The type of booleans in xarray.
+const BOOLEANS: &str = "bool";
 /// Entries in a chunk of an unlimited dimension, and of a column over one.
 const COORDINATES_CHUNK: usize = 512;
 
@@ -124,6 +126,11 @@ pub(super) fn growing_variable<T: Cell>(
     chunks.extend(own.iter().map(|&length| length.max(1)));
     let builder = group.new_dataset::<T>().obj_track_times(false).chunk(chunks).fill_value(T::MISSING);
     attach(group, &builder.shape(SimpleExtents::from_vec(extents.collect())).create(name)?, dimensions)
+}
+
+/// Makes xarray read a variable of numbers as booleans, by its convention.
+pub(super) fn mark_as_booleans(group: &Group, name: &str) -> hdf5::Result<()> {
+    write_c_string(&*group.dataset(name)?, "dtype", BOOLEANS)
 }
 
 /// Names the dimensions of a variable.

@@ -57,7 +57,7 @@ impl<'a> RunFigures<'a> {
                 .flatten(),
             FigureKind::Bias => self.bias()?,
             FigureKind::Coefficients => match Coefficients::of(&self.run.file, self.interval)? {
-                InDataUnits::Table(coefficients) => coefficients.forest(),
+                InDataUnits::Table(coefficients) => coefficients.forest(parameters),
                 InDataUnits::Unknown(_) | InDataUnits::Nothing => None,
             },
         };

@@ -22,6 +22,8 @@ for name, run in runs.items():
     found = set(az.summary(run, kind="stats").index)
     missing = set(sys.argv[2:]) - found
     assert not missing or name != comparison["predictive_scores"][0]["run"], f"{name}: no {missing} in {sorted(found)}"
+    # ArviZ uses divergences as an index in its trace plots.
+    assert run.sample_stats["diverging"].dtype == bool, run.sample_stats["diverging"]
     axes = az.plot_ppc(run, num_pp_samples=20)
     axes.figure.savefig(f"{name}.png")
 
