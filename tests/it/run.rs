@@ -46,7 +46,7 @@ fn import(cli: &Cli, shift: usize) {
 /// Stops a run as soon as it has begun, see [`Cli::stop`].
 fn stop(cli: &Cli, run: &str, launch: impl Fn() -> Launch) {
     let messages = cli.stop(run, launch).stderr;
-    assert_eq!(messages.matches("mpibayes: saving, then stopping").count(), 1, "{messages}");
+    assert_eq!(messages.matches("saving, then stopping").count(), 1, "{messages}");
     assert!(messages.contains("stopped and saved"), "{messages}");
 }
 
@@ -255,7 +255,7 @@ fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
     let (mut opened, mut grown) = (0, 0);
     for (kill, random) in order.into_iter().enumerate() {
         let mut running = if kill % 2 == 0 { cli.alone(&run("killed")) } else { cli.mpirun(2, &run("killed")) }.start();
-        running.wait_until("its first message", |running| running.stderr().contains("mpibayes: dsvgd")).unwrap();
+        running.wait_until("its first message", |running| running.stderr().contains("dsvgd on the model")).unwrap();
         // The first kill leaves a file.
         let more = if kill == 0 { 1 } else { random % 3 };
         running
