@@ -7,11 +7,11 @@
 //! | room | job | may use |
 //! | --- | --- | --- |
 //! | [`cli`] | the command line: arguments in, text out; a file for each subcommand | everything |
-//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
+//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `text`, `number` |
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
-//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
+//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `text`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `number` |
@@ -26,6 +26,7 @@
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
 //! | [`settings`] | tables of a run file as types: keys, documentation, mistakes | nothing |
+//! | [`text`] | numbers, durations, sizes and tables for people | nothing |
 //! | [`number`] | the number types that arrays are made of | nothing |
 
 pub mod cli;
@@ -49,6 +50,7 @@ pub mod random;
 pub mod report;
 pub mod results;
 pub mod settings;
+pub mod text;
 pub mod vector;
 
 pub use cli::main_with;

@@ -104,13 +104,12 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         Some(output) => {
             let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
             let metric = args.metric.as_deref();
-            let place = drawing::Place { picture: &args.picture, output };
             if args.against.is_none() && axis == XAxis::Seconds {
                 eprintln!(
                     "mpibayes: drawn against time, because rounds of these runs are not the same amount of work: see --against"
                 );
             }
-            let notes = drawing::draw_comparison(&comparison, &runs, metric, axis, args.band.band, place)?;
+            let notes = drawing::draw_comparison(&comparison, &runs, metric, axis, args.band.band, &args.picture, output)?;
             print(&table).context("cannot print the comparison")?;
             // On standard error: standard output may be a table for another program.
             notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));

@@ -4,7 +4,7 @@ use super::make::{self, MakeArgs};
 use super::output::print;
 use crate::download::catalog::{Availability, CATALOG, DataSet, RemoteFile, data_set};
 use crate::download::{Fetched, RetryPolicy, fetch};
-use crate::report::text;
+use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

@@ -1,10 +1,11 @@
 //! Drawing and writing the figures of `mpibayes plot` and `mpibayes compare`.
 
 use super::output::print;
-use super::picture::{Axis, Band, Format, PictureArgs, PlotArgs};
+use super::picture::{Axis, Format, PictureArgs, PlotArgs};
 use super::several_runs::SeveralRuns;
+use crate::metrics::seeds::Band;
 use crate::partial::PartialFile;
-use crate::plots::{self, Figure, HistoryOptions};
+use crate::plots::{Figure, HistoryOptions};
 use crate::report::coefficients::Interval;
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
@@ -24,9 +25,7 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
     }
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     let run = RunResults::open(&args.run)?;
-    let Interval { mass, kind } = Interval::default();
-    let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
-    let figures = figures(args, &RunFigures::new(&run, interval))?;
+    let figures = figures(args, &RunFigures::new(&run, Interval::chosen(args.interval, None)))?;
     if let (Some(file), [_, _, ..]) = (into_file, figures.as_slice()) {
         let names: Vec<&str> = figures.iter().map(|figure| figure.0.as_str()).collect();
         bail!("{} is one file for several figures ({}): choose one kind, or give a folder", file.display(), names.join(", "));
@@ -118,17 +117,10 @@ fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
     for metric in metrics {
         let output = into_file.map_or_else(|| folder.join(metric), Path::to_path_buf);
-        let place = Place { picture: &args.picture, output: &output };
-        let notes = draw_comparison(&comparison, &results, Some(metric), axis, args.band.band, place)?;
+        let notes = draw_comparison(&comparison, &results, Some(metric), axis, args.band.band, &args.picture, &output)?;
         notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
     }
     Ok(())
-}
-
-/// How and where a figure is written.
-pub(super) struct Place<'a> {
-    pub picture: &'a PictureArgs,
-    pub output: &'a Path,
 }
 
 /// Draws the figure of a comparison, and returns what to report about it.
@@ -141,16 +133,13 @@ pub(super) fn draw_comparison(
     metric: Option<&str>,
     axis: XAxis,
     band: Band,
-    place: Place,
+    picture: &PictureArgs,
+    output: &Path,
 ) -> anyhow::Result<Vec<String>> {
-    let band = match band {
-        Band::Sd => plots::Band::Sd,
-        Band::Range => plots::Band::Range,
-    };
     let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, metric, axis, band)?;
     match figure {
         Some(figure) => {
-            let files = write(place.picture, &figure, place.output)?;
+            let files = write(picture, &figure, output)?;
             notes.extend(files.iter().map(|file| format!("wrote {}", file.display())));
         }
         None => notes.push(format!("no figure: these runs have not recorded {}; use --against round", axis.name())),

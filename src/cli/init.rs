@@ -5,7 +5,7 @@ use crate::config::Registry;
 use crate::data::Split;
 use crate::job::{DataFile, template_for};
 use crate::methods::{Corpus, Table};
-use crate::report::text;
+use crate::text;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use crate::data::corpus::{GeneratedSize, write_docword, write_topics};
 use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
 use crate::partial::PartialFile;
 use crate::random::Seed;
-use crate::report::text;
+use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;

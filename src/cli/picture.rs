@@ -1,6 +1,7 @@
 //! Command-line arguments for figures.
 
 use super::import::share;
+use crate::metrics::seeds::Band;
 use crate::report::figures::FigureKind;
 use crate::results::XAxis;
 use anyhow::bail;
@@ -87,15 +88,6 @@ pub struct BandArgs {
     /// The band around the mean over runs that differ only in the seed
     #[arg(long, value_name = "BAND", default_value = "sd")]
     pub band: Band,
-}
-
-/// What a band shows, as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Band {
-    /// One standard deviation to each side
-    Sd,
-    /// The smallest and the largest value
-    Range,
 }
 
 impl PictureArgs {

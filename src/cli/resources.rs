@@ -2,14 +2,14 @@
 
 use crate::cluster::{Layout, Placement};
 use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY};
-use crate::report::text;
+use crate::text;
 
 /// The memory of a rank without agents: MPI, HDF5 and the program (measured: 40 MB).
 const IDLE_RANK: u64 = 48 << 20;
 /// Rank 0 holds all draws when the run ends, and copies for their diagnostics: this multiple of them (measured).
 const COPIES_OF_DRAWS: f64 = 2.5;
 /// With a smaller share of ranks at work, the others are of little use.
-const HALF: f64 = 0.5;
+const MIN_SHARE_AT_WORK: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
 const MARGIN: f64 = 1.5;
 /// Time limits are multiples of this.
@@ -69,7 +69,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         }
     }
     let busy = forecast.map_or(f64::NAN, |forecast| forecast.busy_agents);
-    if ranks > 1 && hosts <= report.agents && busy < HALF * f64::from(ranks) {
+    if ranks > 1 && hosts <= report.agents && busy < MIN_SHARE_AT_WORK * f64::from(ranks) {
         notes.push(format!("on average {busy:.1} agents work at the same time: with fewer ranks, the run takes about as long"));
     }
     if hosts > report.agents {

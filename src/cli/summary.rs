@@ -44,8 +44,7 @@ pub struct SummaryArgs {
 /// # Errors
 /// When there is no such run, its results cannot be read, or it has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
-    let Interval { mass, kind } = Interval::default();
-    let interval = Interval { mass: args.interval.unwrap_or(mass), kind: args.kind.unwrap_or(kind) };
+    let interval = Interval::chosen(args.interval, args.kind);
     let summary = Summary::with_interval(&RunResults::open(&args.run)?, args.all, interval)?;
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",

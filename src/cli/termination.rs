@@ -1,8 +1,8 @@
 //! What a job prints when its launcher ends it, because it was interrupted or a rank died: what is saved, and how to resume.
 
 use crate::cluster::mpi::World;
-use crate::report::text;
 use crate::results::{Reporting, checkpoint_file, is_finished, is_locked, was_terminated};
+use crate::text;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

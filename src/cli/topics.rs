@@ -3,8 +3,9 @@
 use super::output::print;
 use crate::config::Registry;
 use crate::job::topic_model::TopicModel;
+use crate::report::RunResults;
 use crate::report::topics::{TopicOptions, TopicReport, write_arrays};
-use crate::report::{RunResults, text};
+use crate::text;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;

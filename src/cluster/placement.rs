@@ -1,5 +1,6 @@
 //! Where the ranks of a job run, and whether their hosts have enough cores for all threads.
 
+use crate::text::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,10 +49,6 @@ pub fn oversubscription(placement: &[Place], threads: usize) -> Vec<String> {
         ));
     }
     warnings
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The name of this host.

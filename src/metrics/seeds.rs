@@ -11,6 +11,25 @@ const MIN_SEEDS: usize = 3;
 /// With settings of equal means, the probability of a mark.
 const FALSE_ALARMS: f64 = 0.05;
 
+/// What the band around a mean over seeds shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Band {
+    /// One standard deviation to each side
+    Sd,
+    /// The smallest and the largest value
+    Range,
+}
+
+impl Band {
+    /// Its name in a legend.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sd => "sd",
+            Self::Range => "range",
+        }
+    }
+}
+
 /// Mean and standard deviation of a metric over seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OverSeeds {

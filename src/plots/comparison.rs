@@ -4,7 +4,7 @@ use super::figure::{Figure, Key, Mark, Panel, Sample, series};
 use super::history::{axis_of, by, horizontal};
 use super::ticks::bounds;
 use crate::metrics::label;
-use crate::metrics::seeds::OverSeeds;
+use crate::metrics::seeds::{Band, OverSeeds};
 use crate::results::{Points, XAxis};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,25 +15,6 @@ pub struct Curve {
     pub label: String,
     /// The points of each run.
     pub runs: Vec<Points>,
-}
-
-/// What the band around a mean over seeds shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Band {
-    /// One standard deviation to each side of the mean.
-    Sd,
-    /// The smallest and the largest value.
-    Range,
-}
-
-impl Band {
-    /// Its name in a legend.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sd => "sd",
-            Self::Range => "range",
-        }
-    }
 }
 
 /// A round of a curve: mean position and value over all runs, and the band of the values.

@@ -24,7 +24,7 @@ mod ticks;
 pub use bias::bias;
 pub use canvas::Stroke;
 pub use chains::chains;
-pub use comparison::{Band, Curve, comparison};
+pub use comparison::{Curve, comparison};
 pub use error::{PlotError, Result};
 pub use figure::{Axis, Drawing, Figure, Key, Mark, Panel, Sample, series};
 pub use forest::{ForestRow, forest};

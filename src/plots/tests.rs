@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::cluster::record::Row;
+use crate::metrics::seeds::Band;
 use crate::models::Part;
 use crate::results::{ResultFile, RunInfo, SampleKind, Samples, Values, XAxis, write_run};
 use ndarray::Array3;

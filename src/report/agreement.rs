@@ -4,9 +4,9 @@ use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
-use super::text;
 use crate::config::stored_table;
 use crate::results::POSTERIOR;
+use crate::text;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,6 @@
 //! intercept b becomes (b + Σ w o − c)/t.
 
 use super::error::Result;
-use super::text;
 use crate::data::FeatureScaling;
 use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::metrics::convergence::{Convergence, convergence, quantile};
@@ -12,6 +11,7 @@ use crate::models::Part;
 #[cfg(feature = "plots")]
 use crate::plots::{Figure, ForestRow, forest};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
+use crate::text;
 use ndarray::{Array1, Array2, ArrayView1, s};
 use serde::Serialize;
 
@@ -53,7 +53,6 @@ pub struct Coefficient {
     #[serde(skip)]
     is_group: bool,
     /// Whether it is the effect of a column or a group.
-    #[cfg_attr(not(feature = "plots"), expect(dead_code, reason = "only figures tell effects from other parameters"))]
     #[serde(skip)]
     is_effect: bool,
 }
@@ -84,6 +83,12 @@ pub enum IntervalKind {
 }
 
 impl Interval {
+    /// The usual one, except for what is given.
+    pub fn chosen(mass: Option<f64>, kind: Option<IntervalKind>) -> Self {
+        let usual = Self::default();
+        Self { mass: mass.unwrap_or(usual.mass), kind: kind.unwrap_or(usual.kind) }
+    }
+
     /// The ends of the interval of these sorted values.
     pub fn of(self, sorted: &[f64]) -> [f64; 2] {
         match self.kind {
@@ -135,6 +140,7 @@ fn meaning(model: &str) -> Option<Meaning> {
 }
 
 /// Whether the parameters of a model are those of standardized columns, which have coefficients in the units of the data.
+#[cfg(feature = "plots")]
 pub(super) fn is_standardized(model: &str) -> bool {
     meaning(model).is_some()
 }

@@ -3,12 +3,12 @@
 use super::error::Result;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::test_rows::TestRows;
-use super::text;
 use super::trajectories::Trajectories;
 use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, NOT_MIXED};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
+use crate::text;
 use serde::Serialize;
 
 /// The share of divergent trajectories above which a measurement of bias does not count: single ones also occur where nothing is missed.

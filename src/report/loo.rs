@@ -3,10 +3,10 @@
 
 use super::error::Result;
 use super::posterior::PosteriorGroup;
-use super::text;
 use crate::job::pointwise::{LOG_LIKELIHOOD, OBSERVED_DATA, TARGET, TEST_ROW};
 use crate::metrics::loo::{RowDensities, Total};
 use crate::results::{POSTERIOR, ResultFile};
+use crate::text;
 use ndarray::Array2;
 use serde::Serialize;
 

@@ -11,7 +11,6 @@ pub mod posterior;
 mod run;
 pub mod summary;
 pub mod test_rows;
-pub(crate) mod text;
 pub mod topics;
 pub mod trajectories;
 

@@ -1,7 +1,6 @@
 //! Posterior summaries of a run: mean, standard deviation, quantiles and convergence diagnostics of each parameter.
 
 use super::error::Result;
-use super::text;
 use crate::job::{DRAWN_FROM, RECALIBRATION, TUNING};
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::full_scores::SCORES;
@@ -9,6 +8,7 @@ use crate::metrics::bias::{Bias, DrawnFrom, Moments, ParameterBias};
 use crate::metrics::convergence::{Convergence, Estimate, MIN_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind, Values};
+use crate::text;
 use ndarray::{Array3, ArrayView3, Ix2, s};
 use serde::Serialize;
 

@@ -1,9 +1,9 @@
 //! The results of a run, found and opened by the folder of the run or by its result file.
 
 use super::error::{ReportError, Result};
-use super::text;
 use crate::job::RECALIBRATION;
 use crate::results::{ResultFile, checkpoint_file, config_file, result_file};
+use crate::text;
 use std::path::{Path, PathBuf};
 
 /// An open result file.

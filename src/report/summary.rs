@@ -6,7 +6,6 @@ use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::test_rows::TestRows;
-use super::text;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::data::Dataset;
@@ -16,6 +15,7 @@ use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
 use crate::results::{HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
+use crate::text;
 use serde::Serialize;
 use std::path::PathBuf;
 

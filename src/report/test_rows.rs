@@ -14,7 +14,7 @@ const DIFFERENT: f64 = 1.1;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TestRows {
     /// Metrics of predictions averaged over the draws of the posterior.
-    #[serde(serialize_with = "super::text::as_object")]
+    #[serde(serialize_with = "crate::text::as_object")]
     pub metrics: Vec<(String, f64)>,
     /// The share of test rows for which chains predict the same: those with an R-hat below 1.1. Known for chains on models whose parameters
     /// have no unique values, such as networks.

@@ -1,12 +1,12 @@
 //! The topics of a run: top words, shares of the tokens and coherence, and the arrays that pyLDAvis takes.
 
 use super::error::{ReportError, Result};
-use super::text;
 use crate::data::Split;
 use crate::job::topic_model::{Adopted, TopicModel};
 use crate::lda::{Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
 use crate::results::{Grid, GridFile};
+use crate::text;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

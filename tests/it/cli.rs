@@ -156,7 +156,7 @@ fn env_shows_libraries_and_placement_and_warns() {
     }
     let json = cli.json("env --threads 100000 --json");
     assert!(json["placement"][0]["cores"].as_array().is_some_and(|cores| !cores.is_empty()), "{json}");
-    assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("100000 threads")), "{json}");
+    assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("100,000 threads")), "{json}");
     assert_eq!(json["blas_threads"], 1);
     // The launcher started three processes, but MPI has one.
     let alone = as_rank(&cli, 0, "env").stdout;

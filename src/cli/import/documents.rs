@@ -7,7 +7,7 @@ use crate::data::corpus::{
 };
 use crate::data::{Format, Source, Split};
 use crate::random::Seed;
-use crate::report::text;
+use crate::text;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 

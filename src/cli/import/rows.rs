@@ -6,7 +6,7 @@ use crate::data::{
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
     import_idx, import_libsvm, import_table, listed,
 };
-use crate::report::text;
+use crate::text;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 

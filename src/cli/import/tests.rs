@@ -4,7 +4,7 @@
 use super::*;
 use crate::cli::{Cli, Command};
 use crate::data::Dataset;
-use crate::report::text;
+use crate::text;
 use clap::Parser;
 use std::path::Path;
 

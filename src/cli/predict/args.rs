@@ -1,7 +1,7 @@
 //! The arguments of `mpibayes predict`.
 
 use crate::cli::import::{HeaderName, column, delimiter, share};
-use crate::data::{Column, Delimiter};
+use crate::data::{Column, Delimiter, Split};
 use std::path::PathBuf;
 
 /// Rows are predicted in blocks of this size, so that memory does not grow with the file.
@@ -68,6 +68,18 @@ pub struct PredictArgs {
     /// The rows of a dataset, or documents of a corpus [default: test, if there are any]
     #[arg(long, value_enum)]
     pub split: Option<SplitName>,
+}
+
+impl PredictArgs {
+    /// The part of a dataset or corpus that is predicted.
+    pub(super) fn split(&self, has_test: bool) -> Split {
+        match self.split {
+            Some(SplitName::Train) => Split::Train,
+            Some(SplitName::Test) => Split::Test,
+            None if has_test => Split::Test,
+            None => Split::Train,
+        }
+    }
 }
 
 /// What an interval of a prediction is of, as an argument.

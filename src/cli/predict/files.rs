@@ -1,6 +1,6 @@
 //! Rows in files that are no tables: datasets, LIBSVM files, NumPy arrays, and images.
 
-use super::args::{PredictArgs, SplitName};
+use super::args::PredictArgs;
 use super::output::Output;
 use super::rows::{KnownLabels, Rows};
 use crate::data::{ArrayFile, Column, DataError, Dataset, Idx, IndexLimit, Place, Recipe, Source, Split, Targets, read_libsvm};
@@ -10,12 +10,7 @@ use anyhow::{bail, ensure};
 pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
     refuse_for("a dataset", args, &["label", "header", "delimiter", "features-name"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
-    let split = match args.split {
-        Some(SplitName::Train) => Split::Train,
-        Some(SplitName::Test) => Split::Test,
-        None if data.rows(Split::Test) > 0 => Split::Test,
-        None => Split::Train,
-    };
+    let split = args.split(data.rows(Split::Test) > 0);
     let labels: Vec<String> = match data.targets(split)? {
         Targets::Classes(indices) => indices.into_iter().map(|class| data.classes()[class as usize].clone()).collect(),
         Targets::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),

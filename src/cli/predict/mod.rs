@@ -18,8 +18,8 @@ use crate::job::topic_model::TopicModel;
 use crate::lda::LdaSettings;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
-use crate::report::text;
 use crate::results::ResultFile;
+use crate::text;
 use anyhow::{Context, bail, ensure};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -102,12 +102,7 @@ fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>)
         args.data.display()
     );
     let documents = model.adopt(&args.data)?;
-    let split = match args.split {
-        Some(SplitName::Train) => Split::Train,
-        Some(SplitName::Test) => Split::Test,
-        None if documents.documents(Split::Test) > 0 => Split::Test,
-        None => Split::Train,
-    };
+    let split = args.split(documents.documents(Split::Test) > 0);
     let mut csv = csv::Writer::from_writer(to);
     let head = ["document".to_owned(), "tokens".to_owned()];
     csv.write_record(head.into_iter().chain((0..model.topics()).map(|topic| format!("topic_{topic}"))))?;

@@ -4,7 +4,7 @@ use super::args::{BLOCK, IntervalOf, PredictArgs};
 use crate::job::predictor::{Predictions, Predictor, Wanted};
 use crate::metrics::Tally;
 use crate::report::coefficients::Interval;
-use crate::report::text;
+use crate::text;
 use anyhow::ensure;
 use ndarray::{ArrayView1, Axis};
 use std::io::Write;
@@ -63,10 +63,8 @@ impl Output {
             "--of target is for numbers and counts: leave it out for intervals of probabilities"
         );
         ensure!(draws <= most, "--draws {draws}: predictions are made with {most} draws of the posterior");
-        let Interval { mass, kind } = Interval::default();
-        let interval = Interval { mass: args.interval.unwrap_or(mass), kind };
         let is_wanted = args.interval.is_some() || args.of.is_some() || of == IntervalOf::Target;
-        let interval = is_wanted.then_some(interval);
+        let interval = is_wanted.then(|| Interval::chosen(args.interval, None));
         Ok(Self {
             csv: csv::Writer::from_writer(to),
             interval,

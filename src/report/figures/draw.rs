@@ -2,7 +2,8 @@
 
 use super::kind::FigureKind;
 use crate::methods::common::full_scores::SCORES;
-use crate::plots::{self, Band, Curve, Figure, HistoryOptions};
+use crate::metrics::seeds::Band;
+use crate::plots::{self, Curve, Figure, HistoryOptions};
 use crate::report::coefficients::{Coefficients, InDataUnits, Interval, is_standardized};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};

@@ -9,7 +9,7 @@ pub(crate) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) 
 }
 
 /// A count with commas between thousands: `60,000`.
-pub(crate) fn count(number: impl ToPrimitive) -> String {
+pub fn count(number: impl ToPrimitive) -> String {
     let digits = number.to_u64().unwrap_or(0).to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn count(number: impl ToPrimitive) -> String {
 }
 
 /// A count with its noun, in the plural unless it is 1: `1 agent`, `1,200 rows`, `2 classes`.
-pub(crate) fn counted(number: impl ToPrimitive, noun: &str) -> String {
+pub fn counted(number: impl ToPrimitive, noun: &str) -> String {
     let ending = match (number.to_u64(), noun.ends_with('s')) {
         (Some(1), _) => "",
         (_, true) => "es",
@@ -32,12 +32,12 @@ pub(crate) fn counted(number: impl ToPrimitive, noun: &str) -> String {
 }
 
 /// The first digits of a digest, enough to recognize it.
-pub(crate) fn short_digest(digest: &str) -> &str {
+pub fn short_digest(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }
 
 /// A size in the largest binary unit of which there is at least one: `47.1 MiB`.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -54,7 +54,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// A duration: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`.
-pub(crate) fn seconds(seconds: f64) -> String {
+pub fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return format!("{seconds} s");
     }
@@ -74,7 +74,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 }
 
 /// A number with four decimals, or with four significant digits if it is very small or large; `-` for NaN.
-pub(crate) fn value(value: f64) -> String {
+pub fn value(value: f64) -> String {
     let size = value.abs();
     if value.is_nan() {
         "-".into()
@@ -88,7 +88,7 @@ pub(crate) fn value(value: f64) -> String {
 }
 
 /// A column of numbers, formatted as by [`value`] but all in the same way, so that their decimal points are aligned.
-pub(crate) fn values(values: &[f64]) -> Vec<String> {
+pub fn values(values: &[f64]) -> Vec<String> {
     let finite = || values.iter().filter(|value| value.is_finite());
     let whole = finite().all(|value| *value == value.trunc() && value.abs() < 1e9);
     let plain = finite().all(|value| *value == 0.0 || value.abs() < 1e5) && finite().any(|value| value.abs() >= 1e-3);
@@ -104,7 +104,7 @@ pub(crate) fn values(values: &[f64]) -> Vec<String> {
 }
 
 /// A table with a heading for each column, indented by two spaces. A first column of names is aligned left, everything else right.
-pub(crate) fn table(columns: &[(String, Vec<String>)]) -> String {
+pub fn table(columns: &[(String, Vec<String>)]) -> String {
     let widths: Vec<usize> = columns
         .iter()
         .map(|(heading, cells)| cells.iter().chain([heading]).map(|cell| cell.chars().count()).max().unwrap_or(0))
@@ -126,7 +126,7 @@ pub(crate) fn table(columns: &[(String, Vec<String>)]) -> String {
 }
 
 /// Names and values in two columns, indented by two spaces.
-pub(crate) fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
+pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
     pairs.iter().map(|(name, text)| format!("  {:width$}  {text}\n", name.as_ref())).collect()
 }
