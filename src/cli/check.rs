@@ -131,8 +131,13 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let memory = memory_of_this_machine();
     let mut notes = report.notes.clone();
     let mut lines = vec![("method", report.method.to_owned())];
-    if let Some(particles) = estimate.particles {
-        lines.push(("particles", text::count(particles)));
+    match (estimate.particles, estimate.draws) {
+        (Some(chains), Some(0)) => lines.push(("chains", text::count(chains))),
+        (Some(chains), Some(draws)) => {
+            lines.push(("chains", format!("{}, {} each", text::count(chains), text::counted(draws, "draw"))));
+        }
+        (Some(particles), None) => lines.push(("particles", text::count(particles))),
+        (None, _) => {}
     }
     if let Some(rounds) = estimate.rounds {
         lines.push(("rounds", text::count(rounds)));

@@ -6,7 +6,7 @@ use super::several_runs::SeveralRuns;
 use crate::metrics::seeds::Band;
 use crate::partial::PartialFile;
 use crate::plots::{Figure, HistoryOptions};
-use crate::report::coefficients::Interval;
+use crate::report::coefficients::{CoefficientOptions, Interval};
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
 use crate::report::{RunResults, runs_of_sweep};
@@ -25,7 +25,8 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
     }
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     let run = RunResults::open(&args.run)?;
-    let figures = figures(args, &RunFigures::new(&run, Interval::chosen(args.interval, None)))?;
+    let options = CoefficientOptions { interval: Interval::chosen(args.interval, None), per: args.per.clone(), draws: false };
+    let figures = figures(args, &RunFigures::new(&run, options))?;
     if let (Some(file), [_, _, ..]) = (into_file, figures.as_slice()) {
         let names: Vec<&str> = figures.iter().map(|figure| figure.0.as_str()).collect();
         bail!("{} is one file for several figures ({}): choose one kind, or give a folder", file.display(), names.join(", "));

@@ -1,7 +1,9 @@
 //! Command-line arguments for figures.
 
 use super::import::share;
+use super::summary::per;
 use crate::metrics::seeds::Band;
+use crate::report::coefficients::Per;
 use crate::report::figures::FigureKind;
 use crate::results::XAxis;
 use anyhow::bail;
@@ -149,6 +151,9 @@ pub struct PlotArgs {
     /// The share of the posterior in the intervals of `coefficients` [default: 0.9]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub interval: Option<f64>,
+    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    #[arg(long, value_name = "COLUMN=UNITS", value_parser = per)]
+    pub per: Vec<Per>,
     /// A term of `coefficients`, such as `clinic` or `clinic[West]`, or a parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated
     #[arg(long, value_name = "NAME")]
     pub parameter: Vec<String>,

@@ -1,7 +1,7 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
 use super::output::print_error;
-use super::termination::{self, report_when_terminated};
+use super::termination::{self, CurrentRun, JobKind, report_when_terminated};
 use crate::cluster::mpi::World;
 use crate::cluster::placement;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
@@ -110,7 +110,7 @@ pub(super) fn launch(
             other => Ok(other?),
         };
     };
-    report_when_terminated(&world, folder);
+    report_when_terminated(&world, &CurrentRun::new(folder), JobKind::Run);
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;

@@ -2,17 +2,22 @@
 
 use super::import::share;
 use super::output::print;
+use crate::partial::PartialFile;
 use crate::report::RunResults;
-use crate::report::coefficients::{Interval, IntervalKind};
+use crate::report::coefficients::{CoefficientOptions, Interval, IntervalKind, Per};
 use crate::report::summary::Summary;
-use anyhow::Context;
-use std::path::PathBuf;
+use crate::text;
+use anyhow::{Context, bail, ensure};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
   mpibayes summary runs/first
   mpibayes summary runs/first --interval 0.95 --kind hdi
+  mpibayes summary runs/first --per age=10 --per income=1000
+  mpibayes summary runs/first --draws coefficients.csv
   mpibayes summary runs/first --json > first.json
   mpibayes summary runs/first --get accuracy";
 
@@ -34,9 +39,39 @@ pub struct SummaryArgs {
     /// Which interval with this share [default: quantile]
     #[arg(long, value_enum, conflicts_with = "get")]
     pub kind: Option<IntervalKind>,
+    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    #[arg(long, value_name = "COLUMN=UNITS", value_parser = per, conflicts_with = "get")]
+    pub per: Vec<Per>,
+    /// Also write the draws of all coefficients in the units of the data into this file, with the chain and the number of each draw
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "get")]
+    pub draws: Option<PathBuf>,
     /// Print only this final metric, such as accuracy, log_likelihood or ece
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
+}
+
+fn write_draws(summary: &Summary, path: &Path) -> anyhow::Result<()> {
+    let place = || format!("{}: cannot write", path.display());
+    let Some(coefficients) = &summary.coefficients else {
+        bail!("--draws: this run has no coefficients in the units of the data; its result file has all draws")
+    };
+    ensure!(!path.exists(), "{}: this file exists; choose another name", path.display());
+    let partial = PartialFile::new(path);
+    coefficients.write_draws(File::create(partial.path()).with_context(place)?).with_context(place)?;
+    partial.commit().with_context(place)?;
+    eprintln!("mpibayes: draws of {} in {}", text::counted(coefficients.rows.len(), "coefficient"), path.display());
+    Ok(())
+}
+
+/// A column and a number of its units.
+pub(super) fn per(typed: &str) -> Result<Per, String> {
+    let parts = typed.rsplit_once('=').map(|(column, units)| (column.trim(), units.trim().parse::<f64>()));
+    match parts {
+        Some((column, Ok(units))) if !column.is_empty() && units.is_finite() && units > 0.0 => {
+            Ok(Per { column: column.to_owned(), units })
+        }
+        _ => Err("give a column and a positive number of its units, such as age=10".into()),
+    }
 }
 
 /// Prints the summary.
@@ -44,8 +79,15 @@ pub struct SummaryArgs {
 /// # Errors
 /// When there is no such run, its results cannot be read, or it has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
-    let interval = Interval::chosen(args.interval, args.kind);
-    let summary = Summary::with_interval(&RunResults::open(&args.run)?, args.all, interval)?;
+    let options = CoefficientOptions {
+        interval: Interval::chosen(args.interval, args.kind),
+        per: args.per.clone(),
+        draws: args.draws.is_some(),
+    };
+    let summary = Summary::with_coefficients(&RunResults::open(&args.run)?, args.all, &options)?;
+    if let Some(path) = &args.draws {
+        write_draws(&summary, path)?;
+    }
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",

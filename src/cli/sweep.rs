@@ -1,11 +1,12 @@
 //! `mpibayes sweep`: carries out a grid of runs, alone or on all ranks of a job, and collects their results in one table.
 
 use super::output::{print, print_error};
-use super::run::{STOPPED, parse_override};
+use super::run::{STOPPED, judge, parse_override, reporting};
+use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
-use crate::job::{JobError, Ranks, check_sweep, start};
+use crate::job::{JobError, Ranks, check_sweep, notes_on_placement, start, threads_of};
 use crate::partial::PartialFile;
 use crate::results::{self, HISTORY, METRICS, Reporting, ResultFile, RunFolder, Table, config_file, result_file};
 use crate::text;
@@ -57,6 +58,9 @@ pub struct SweepArgs {
     /// The table [default: DIR/sweep.csv]
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
+    /// Under a launcher such as mpirun, add the host of rank 0 to each line of the log
+    #[arg(long)]
+    pub log_host: bool,
 }
 
 /// The part of a sweep that one job carries out: every `tasks`-th run.
@@ -128,6 +132,8 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
     let Some(world) = &world else { return alone(args, registry) };
     let is_root = world.rank() == 0;
+    let current = CurrentRun::new(&args.folder()?);
+    termination::report_when_terminated(world, &current, JobKind::Sweep);
     // Rank 0 reads the file and looks for finished runs: a shared file system may show the others an older state.
     let read = || -> anyhow::Result<_> {
         let state = SweepState::open(args)?;
@@ -154,8 +160,10 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         Ok(text) => {
             let text = world.broadcast_bytes(is_root.then_some(text));
             let done = serde_json::from_slice(&text).map_err(anyhow::Error::from);
-            let done = done
-                .and_then(|plan: Vec<PlannedRun>| run_all(&plan, state.as_mut(), registry, &Ranks::Mpi(world), &args.folder()?));
+            let done = done.and_then(|plan: Vec<PlannedRun>| {
+                run_all(&plan, state.as_mut(), registry, &Ranks::Mpi(world), &args.folder()?, &current)
+            });
+            termination::end();
             done.unwrap_or_else(|error| {
                 // One rank that leaves alone would keep the others waiting.
                 print_error(&anyhow!("rank {}: {error:#}", world.rank()));
@@ -178,7 +186,8 @@ fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         return state.collect();
     }
     let plan = state.plan(registry)?;
-    let code = run_all(&plan, Some(&mut state), registry, &Ranks::One, &args.folder()?)?;
+    let folder = args.folder()?;
+    let code = run_all(&plan, Some(&mut state), registry, &Ranks::One, &folder, &CurrentRun::new(&folder))?;
     if code == ExitCode::FAILURE {
         // A failed run may have left threads running.
         crate::cluster::end_process(1);
@@ -199,9 +208,16 @@ fn run_all(
     registry: &Registry,
     ranks: &Ranks,
     folder: &Path,
+    current: &CurrentRun,
 ) -> anyhow::Result<ExitCode> {
+    if let Some(first) = plan.first() {
+        let threads = threads_of(Run::from_toml(&first.config, registry)?.cluster().threads, ranks);
+        let notes = notes_on_placement(ranks, threads);
+        state.iter().for_each(|state| notes.iter().for_each(|note| state.reporting.print(note)));
+    }
     let mut failed = Vec::new();
     for run in plan {
+        current.set(folder.join(&run.name));
         // All ranks stop before the same run.
         if ranks.broadcast(&[u8::from(results::asked_to_stop())]) == [1] {
             return state.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |state| state.stopped(run));
@@ -248,6 +264,8 @@ struct SweepState {
     folder: PathBuf,
     part: Option<Part>,
     csv: PathBuf,
+    /// How messages are printed.
+    reporting: Reporting,
     /// The rows of finished runs, by the number of the run.
     rows: BTreeMap<usize, Vec<Row>>,
     /// Names of columns, in the order in which they came.
@@ -300,7 +318,8 @@ impl SweepState {
         };
         let csv = args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv"));
         check_table(&csv)?;
-        Ok(Self { sweep, folder, part, csv, rows: BTreeMap::new(), columns: Vec::new() })
+        let reporting = reporting(args.log_host);
+        Ok(Self { sweep, folder, part, csv, reporting, rows: BTreeMap::new(), columns: Vec::new() })
     }
 
     /// The file that marks a started or failed run, until the run is saved or finished.
@@ -349,7 +368,8 @@ impl SweepState {
             part.map_or_else(String::new, |part| format!(", {} of them in task {}/{}", plan.len(), part.task, part.tasks));
         let all = text::counted(self.sweep.points.len(), "run");
         self.sweep.notes.iter().for_each(|note| eprintln!("mpibayes: note: {note}"));
-        eprintln!("mpibayes: a sweep of {all} over {}{whose}, in {}", self.sweep.keys.join(", "), self.folder.display());
+        let keys = self.sweep.keys.join(", ");
+        self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
         Ok(plan)
     }
 
@@ -377,7 +397,7 @@ impl SweepState {
         let title = self.title(run);
         if let Ended::Failed(why) = ended {
             self.write_mark(&run.name, why)?;
-            eprintln!("mpibayes: {title}: failed: {why}");
+            self.reporting.print(&format!("{title}: failed: {why}"));
             return Ok(());
         }
         let mark = self.mark(&run.name);
@@ -393,13 +413,15 @@ impl SweepState {
             return self.stopped(run).map(drop);
         }
         self.read_results(run.number)?;
-        eprintln!("mpibayes: {title}: finished{}", self.headline(run.number));
+        let judgment = judge(&self.folder.join(&run.name)).ok().flatten();
+        let draws = judgment.map_or_else(String::new, |judgment| format!("; draws: {}", judgment.outcome.name()));
+        self.reporting.print(&format!("{title}: finished{}{draws}", self.headline(run.number)));
         // The tasks of an array would overwrite each other's tables.
         if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }
 
     fn stopped(&self, run: &PlannedRun) -> anyhow::Result<ExitCode> {
-        eprintln!("mpibayes: {}: stopped. The same command resumes it", self.title(run));
+        self.reporting.print(&format!("{}: stopped. The same command resumes it", self.title(run)));
         Ok(ExitCode::from(STOPPED))
     }
 
@@ -408,9 +430,12 @@ impl SweepState {
             Some(_) => "`mpibayes sweep FILE.toml --collect` writes the table".into(),
             None => self.csv.display().to_string(),
         };
-        eprintln!("mpibayes: {} finished, {} failed; {table}", runs - failed.len(), failed.len());
+        self.reporting.print(&format!("{} finished, {} failed; {table}", runs - failed.len(), failed.len()));
         for name in failed {
-            eprintln!("mpibayes: failed: {name}");
+            self.reporting.print(&format!("failed: {name}"));
+        }
+        if self.part.is_none() && runs - failed.len() > 1 {
+            self.reporting.print(&format!("`mpibayes compare {}` compares the runs", self.folder.display()));
         }
         if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }

@@ -3,8 +3,9 @@
 use crate::cluster::mpi::World;
 use crate::results::{Reporting, checkpoint_file, is_finished, is_locked, was_terminated};
 use crate::text;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often a rank looks for the signal.
@@ -21,10 +22,35 @@ pub(super) fn end() {
     HAS_ENDED.store(true, Ordering::Relaxed);
 }
 
+/// The folder of the run that the job carries out.
+#[derive(Clone)]
+pub(super) struct CurrentRun(Arc<Mutex<PathBuf>>);
+
+impl CurrentRun {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self(Arc::new(Mutex::new(folder.to_owned())))
+    }
+
+    pub(super) fn set(&self, folder: PathBuf) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = folder;
+    }
+
+    fn get(&self) -> PathBuf {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What the command line carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JobKind {
+    Run,
+    Sweep,
+}
+
 /// Reports what is saved in the folder of a run when the launcher ends the job, by SIGTERM. Rank 0 reports, or rank 1 if rank 0 has died and
 /// therefore no longer locks the folder.
-pub(super) fn report_when_terminated(world: &World, folder: &Path) {
-    let (rank, size, folder) = (world.rank(), world.size(), folder.to_owned());
+pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: JobKind) {
+    let (rank, size, current) = (world.rank(), world.size(), current.clone());
     if rank > 1 {
         return;
     }
@@ -36,14 +62,15 @@ pub(super) fn report_when_terminated(world: &World, folder: &Path) {
         if rank == 1 {
             std::thread::sleep(GRACE_PERIOD);
         }
+        let folder = current.get();
         let other_reports = rank == 1 && is_locked(&folder);
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
-            Reporting::Log { host: None }.print(&message(&folder, size));
+            Reporting::Log { host: None }.print(&message(&folder, size, kind));
         }
     });
 }
 
-fn message(folder: &Path, ranks: u32) -> String {
+fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
     let shown = folder.display();
     let checkpoint = std::fs::metadata(checkpoint_file(folder));
     let saved = match &checkpoint {
@@ -52,9 +79,14 @@ fn message(folder: &Path, ranks: u32) -> String {
             let age = file.modified().ok().and_then(|time| time.elapsed().ok());
             let age = age.map_or_else(String::new, |age| format!(" from {} ago", text::seconds(age.as_secs_f64())));
             let program = std::env::args().next().unwrap_or_else(|| "mpibayes".into());
-            format!(
-                "the checkpoint in {shown}{age} is complete; `mpirun -n {ranks} {program} resume '{shown}'` continues from it"
-            )
+            let resume = match kind {
+                JobKind::Run => format!("`mpirun -n {ranks} {program} resume '{shown}'` continues from it"),
+                JobKind::Sweep => "the same command continues from it".into(),
+            };
+            format!("the checkpoint in {shown}{age} is complete; {resume}")
+        }
+        Err(_) if kind == JobKind::Sweep => {
+            format!("{shown} has no checkpoint yet; the same command starts this run again and goes on with the others")
         }
         Err(_) => format!("{shown} has no checkpoint yet; the same command starts the run again"),
     };

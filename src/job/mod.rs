@@ -30,5 +30,5 @@ pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};
 pub use resume::{FolderUse, folder_use};
 pub use scoring::DRAWN_FROM;
-pub use start::start;
+pub use start::{notes_on_placement, start, threads_of};
 pub use tune::{EXCESS, TUNING};

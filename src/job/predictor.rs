@@ -7,7 +7,7 @@ use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
 use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
 use crate::methods::Table;
-use crate::methods::common::predict::{draw_targets, predict};
+use crate::methods::common::predict::{draw_means, draw_targets, predict};
 use crate::models::{DataSchema, Model, Scratch};
 use crate::number::Real;
 use crate::random::Seed;
@@ -94,8 +94,10 @@ trait Engine {
 /// What is predicted beside means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Targets, drawn from the model; the rows have the numbers from this one on.
-    pub targets_from: Option<u64>,
+    /// The number of the first row. It addresses the random numbers that are drawn for it.
+    pub first_row: u64,
+    /// Targets, drawn from the model.
+    pub targets: bool,
     /// The means given each draw of the posterior.
     pub means_by_draw: bool,
 }
@@ -109,6 +111,8 @@ pub struct Predictions {
     pub means_by_draw: Option<Array3<f64>>,
     /// A target for each draw of the posterior (rows × draws), drawn from the model, if wanted.
     pub drawn_targets: Option<Array2<f64>>,
+    /// How many rows are of a group that no training row has.
+    pub of_new_groups: usize,
 }
 
 /// A model with draws of its posterior.
@@ -122,10 +126,11 @@ struct ModelWithDraws<F> {
 impl<F: Real> ModelWithDraws<F> {
     /// Predictions for a shard.
     fn predictions(&mut self, shard: &Shard<F>, wanted: Wanted) -> Result<Predictions, BoxError> {
+        let new_groups = self.rows_of_new_groups(shard);
         let Self { model, theta, scratch, seed } = self;
         let model = model.as_ref();
         let mut means = |theta: ArrayView2<F>| means(model, theta, shard, scratch);
-        let means_by_draw = match wanted.means_by_draw {
+        let mut means_by_draw = match wanted.means_by_draw {
             true => {
                 let draws = theta.axis_chunks_iter(Axis(0), 1).map(&mut means).collect::<Result<Vec<_>, _>>()?;
                 Some(stack(Axis(0), &draws.iter().map(|means| means.view()).collect::<Vec<_>>())?)
@@ -136,9 +141,25 @@ impl<F: Real> ModelWithDraws<F> {
             Some(average) => average,
             None => means(theta.view())?,
         };
-        let drawn_targets =
-            wanted.targets_from.and_then(|first| draw_targets(model, theta.view(), shard, (*seed, first), scratch));
-        Ok(Predictions { means, means_by_draw, drawn_targets })
+        // The effect of a new group is averaged out in a mean, but its spread is a part of what is unknown about the group.
+        if let Some(means) = &mut means_by_draw {
+            draw_means(model, theta.view(), shard, &new_groups, (*seed, wanted.first_row), means, scratch);
+        }
+        let drawn_targets = match wanted.targets {
+            true => draw_targets(model, theta.view(), shard, (*seed, wanted.first_row), scratch),
+            false => None,
+        };
+        Ok(Predictions { means, means_by_draw, drawn_targets, of_new_groups: new_groups.len() })
+    }
+
+    /// The rows of groups that no training row has.
+    fn rows_of_new_groups(&mut self, shard: &Shard<F>) -> Vec<usize> {
+        let Self { model, scratch, .. } = self;
+        let mut found = Vec::new();
+        shard.blocks(scratch, |rows, batch, _| {
+            found.extend(rows.zip(batch.x.rows()).filter(|(_, x)| model.is_of_new_group(*x)).map(|(row, _)| row));
+        });
+        found
     }
 }
 
@@ -334,6 +355,7 @@ impl Predictor {
             means: predictions.means.mapv_into(in_units),
             means_by_draw: predictions.means_by_draw.map(|means| means.mapv_into(in_units)),
             drawn_targets: predictions.drawn_targets.map(|targets| targets.mapv_into(in_units)),
+            of_new_groups: predictions.of_new_groups,
         }
     }
 }

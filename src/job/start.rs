@@ -49,7 +49,7 @@ where
         return Ok(());
     }
     let options = job_options(run, ranks, folder);
-    warn_of_oversubscription(ranks, options.threads, folder);
+    notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
     let tuned = D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder)?;
     if folder.was_stopped() {
         return Ok(());
@@ -93,26 +93,29 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     }
 }
 
-/// Prints a note about each host with more threads than cores. Every rank calls this.
-fn warn_of_oversubscription(ranks: &Ranks, threads: usize, folder: &RunFolder) {
+/// A note about each host with more threads than cores, where each rank has this many threads. Every rank calls this.
+pub fn notes_on_placement(ranks: &Ranks, threads: usize) -> Vec<String> {
     if matches!(ranks, Ranks::Virtual(_)) {
-        return;
+        return Vec::new();
     }
     let mine = serde_json::to_vec(&Place::here(ranks.rank())).unwrap_or_default();
     let places: Vec<Place> = ranks.collect(&mine).iter().filter_map(|place| serde_json::from_slice(place).ok()).collect();
-    for warning in oversubscription(&places, threads) {
-        folder.print_message(&format!("note: {warning}"));
+    oversubscription(&places, threads).into_iter().map(|warning| format!("note: {warning}")).collect()
+}
+
+/// How many threads each rank has, if the run file asks for `wanted`: 0 for the usual number.
+pub fn threads_of(wanted: usize, ranks: &Ranks) -> usize {
+    match (wanted, ranks) {
+        (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        (0, Ranks::Mpi(_) | Ranks::Virtual(_)) => 1,
+        (threads, _) => threads,
     }
 }
 
 /// How a run uses the machine. Starts the threads of this process.
 pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
     let cluster = &run.cluster;
-    let threads = match (cluster.threads, ranks) {
-        (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        (0, Ranks::Mpi(_) | Ranks::Virtual(_)) => 1,
-        (threads, _) => threads,
-    };
+    let threads = threads_of(cluster.threads, ranks);
     // Virtual ranks carry out one task after the other, and each must take as long as if the other cores were busy.
     let pool = if matches!(ranks, Ranks::Virtual(_)) { 1 } else { threads };
     // A second pool of the same size would change nothing.

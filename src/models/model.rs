@@ -5,7 +5,7 @@ use super::scratch::Scratch;
 use super::whitening::Whitening;
 use crate::number::Real;
 use crate::random::Stream;
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
 /// A named part of the parameter vector θ.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -203,6 +203,23 @@ pub trait Model<F: Real>: Send + Sync {
         _scratch: &mut Scratch<F>,
     ) -> bool {
         false
+    }
+
+    /// Whether a row is of a group that no training row has. What is expected of it then depends on the unknown effect of its group too.
+    fn is_of_new_group(&self, _row: ArrayView1<F>) -> bool {
+        false
+    }
+
+    /// Overwrites `out` (N × outputs) with the class probabilities or the mean of the only row of the batch for each particle, given the
+    /// effect of the row's group. It is called for rows of new groups only, and draws that effect anew for each particle.
+    fn draw_means(
+        &self,
+        _theta: ArrayView2<F>,
+        _row: Batch<F>,
+        _stream: &mut Stream,
+        _out: ArrayViewMut2<f64>,
+        _scratch: &mut Scratch<F>,
+    ) {
     }
 
     /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,

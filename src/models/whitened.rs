@@ -8,7 +8,7 @@ use super::scratch::Scratch;
 use super::whitening::Whitening;
 use crate::number::Real;
 use crate::random::Stream;
-use ndarray::{Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 use std::sync::Arc;
 
 /// Chains start at z ~ N(0, 1.5² I): more spread than the posterior, so that chains which do not meet are seen.
@@ -241,6 +241,21 @@ impl<F: Real> Model<F> for Whitened<F> {
         let mut can_draw = false;
         self.at_parameters(z, scratch, |theta, scratch| can_draw = self.inner.draw_targets(theta, row, stream, out, scratch));
         can_draw
+    }
+
+    fn is_of_new_group(&self, row: ArrayView1<F>) -> bool {
+        self.inner.is_of_new_group(row)
+    }
+
+    fn draw_means(
+        &self,
+        z: ArrayView2<F>,
+        row: Batch<F>,
+        stream: &mut Stream,
+        out: ArrayViewMut2<f64>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.at_parameters(z, scratch, |theta, scratch| self.inner.draw_means(theta, row, stream, out, scratch));
     }
 
     fn whitening(&self) -> Option<&Whitening<F>> {

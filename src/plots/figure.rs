@@ -197,6 +197,8 @@ pub struct Panel {
     pub y: Axis,
     /// Its marks, the last one on top.
     pub marks: Vec<Mark>,
+    /// Texts to the right of the panel, at these heights.
+    pub beside: Vec<(f64, String)>,
     /// Its relative height; the first panel of a row counts.
     pub height: f64,
 }
@@ -303,7 +305,10 @@ impl Figure {
         let left: Vec<f64> = (0..columns)
             .map(|column| frames.iter().filter_map(|row| row.get(column)).fold(0.0, |left: f64, frame| left.max(frame.left())))
             .collect();
-        let width = (inner - left.iter().sum::<f64>()) / columns as f64 - 14.0;
+        let right: Vec<f64> = (0..columns)
+            .map(|column| frames.iter().filter_map(|row| row.get(column)).fold(0.0, |right: f64, frame| right.max(frame.right())))
+            .collect();
+        let width = (inner - left.iter().chain(&right).sum::<f64>()) / columns as f64 - 14.0;
         let tight = frames.iter().flatten().any(|frame| frame.height < MIN_PANEL.1);
         if !self.panels.is_empty() && (tight || width < MIN_PANEL.0) {
             return Err(PlotError::TooSmall { width: wide, height: high, panels: self.panels.len(), title: self.title.clone() });
@@ -323,11 +328,11 @@ impl Figure {
         let mut number = 0;
         for row in &mut frames {
             let mut x = MARGIN;
-            for (frame, left) in row.iter_mut().zip(&left) {
+            for ((frame, left), right) in row.iter_mut().zip(&left).zip(&right) {
                 frame.place(x + left, width);
                 frame.draw(&mut canvas, &format!("panel-{number}"));
                 number += 1;
-                x += left + width + 14.0;
+                x += left + width + right + 14.0;
             }
         }
         y = high - foot + 14.0;
@@ -436,6 +441,12 @@ impl<'a> Frame<'a> {
         self.tick_room() + if self.y_label.is_empty() { 4.0 } else { LINE * self.y_label.len() as f64 + 6.0 }
     }
 
+    /// The width of the texts to the right of the data.
+    fn right(&self) -> f64 {
+        let widest = self.panel.beside.iter().map(|(_, text)| width(text, TICK.0)).fold(0.0, f64::max);
+        if widest > 0.0 { widest + 8.0 } else { 0.0 }
+    }
+
     fn place(&mut self, x: f64, width: f64) {
         (self.x, self.width) = (x, width);
     }
@@ -495,6 +506,9 @@ impl<'a> Frame<'a> {
                     canvas.path(&[(self.x, y), (right, y)], &Stroke::solid(GRID, 0.8));
                     canvas.text((self.x - 6.0, y + 4.0), label, TICK.0, INK, Anchor::End, false);
                 }
+            }
+            for (at, text) in &panel.beside {
+                canvas.text((right + 8.0, self.py(*at) + 4.0), text, TICK.0, INK, Anchor::Start, false);
             }
             canvas.open_clipped(id, [self.x, self.y, self.width, self.height]);
             panel.marks.iter().for_each(|mark| self.draw_mark(canvas, mark));

@@ -3,6 +3,7 @@
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::ticks::{bounds, drawable};
+use crate::text;
 
 /// The most rows of a figure.
 const MOST: usize = 40;
@@ -56,7 +57,12 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
         Mark::Spans { spans: spans.collect(), stroke: Stroke::solid(color, 1.8) },
         Mark::Points { points: centers.collect(), color, radius: 3.6, opacity: 1.0 },
     ];
-    let figure = Figure::of_equal(title, vec![Panel { x, y, marks, ..Panel::default() }]);
+    let numbers = |row: &ForestRow| {
+        let [center, low, high] = [row.center, row.interval[0], row.interval[1]].map(text::value);
+        format!("{center} ({low} to {high})")
+    };
+    let beside = shown.iter().enumerate().map(|(place, row)| (height(place), numbers(row))).collect();
+    let figure = Figure::of_equal(title, vec![Panel { x, y, marks, beside, ..Panel::default() }]);
     let center = if are_ratios { "median" } else { "mean" };
     let legend = vec![Key { label: format!("{center} and {interval}"), sample: Sample::Marked(series(0)) }];
     let remark = match rows.len() - shown.len() {
@@ -114,7 +120,7 @@ mod tests {
         let rows = [row("age", 1.03, 1.02, 1.05), row("clinic[west]", 0.56, 0.39, 0.79)];
         let figure = forest("Odds ratios", "odds ratio", "90 % interval", true, &rows).unwrap();
         let svg = figure.draw(None).unwrap().svg().to_owned();
-        for says in [">age<", ">clinic[west]<", ">odds ratio<", "median and 90 % interval"] {
+        for says in [">age<", ">clinic[west]<", ">1.03 (1.02 to 1.05)<", ">odds ratio<", "median and 90 % interval"] {
             assert!(svg.contains(says), "{says} in {svg}");
         }
         // From top to bottom.

@@ -3,7 +3,7 @@
 //! The model sees standardized columns s x + o and targets t y + c. A weight w of such a column is the coefficient w s / t of x, and the
 //! intercept b becomes (b + Σ w o − c)/t.
 
-use super::error::Result;
+use super::error::{ReportError, Result};
 use crate::data::FeatureScaling;
 use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::metrics::convergence::{Convergence, convergence, quantile};
@@ -20,6 +20,26 @@ const MAX_WEIGHTS: usize = 1000;
 /// Effects of groups that are shown, unless all are requested.
 const SHOWN_GROUPS: usize = 10;
 
+/// What is wanted of coefficients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CoefficientOptions {
+    /// The interval of each coefficient.
+    pub interval: Interval,
+    /// The units of columns, where they are not those of the data.
+    pub per: Vec<Per>,
+    /// Whether the draws themselves are wanted.
+    pub draws: bool,
+}
+
+/// A number of units of a column for which its coefficient is given, such as 10 years.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Per {
+    /// The column.
+    pub column: String,
+    /// The number of its units.
+    pub units: f64,
+}
+
 /// The parameters of a regression in the units of the data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coefficients {
@@ -31,6 +51,9 @@ pub struct Coefficients {
     pub odds_of: Option<String>,
     /// The coefficients and other parameters.
     pub rows: Vec<Coefficient>,
+    /// The number of draws of each chain, or of particles.
+    #[serde(skip)]
+    chain_length: usize,
 }
 
 /// A parameter in the units of the data.
@@ -49,6 +72,9 @@ pub struct Coefficient {
     /// Convergence diagnostics, if there are chains.
     #[serde(flatten)]
     pub convergence: Option<Convergence>,
+    /// Its draws, chain after chain, if they are wanted.
+    #[serde(skip)]
+    draws: Vec<f64>,
     /// Whether it is one of many groups.
     #[serde(skip)]
     is_group: bool,
@@ -182,7 +208,7 @@ impl Coefficients {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(file: &ResultFile, interval: Interval) -> Result<InDataUnits> {
+    pub fn of(file: &ResultFile, options: &CoefficientOptions) -> Result<InDataUnits> {
         let Some(Meaning { ratio, has_target_units }) = meaning(&file.info().model) else { return Ok(InDataUnits::Nothing) };
         if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
             return Ok(InDataUnits::Nothing);
@@ -224,10 +250,13 @@ impl Coefficients {
             .flatten()
             .and_then(|recipe| Some(recipe.group()?.0.to_owned()))
             .unwrap_or_else(|| "group".into());
-        let units = Units { scale: &scale[..features], offset: &offset[..features], target, classes, noise, group };
+        let CoefficientOptions { interval, per, draws: keeps_draws } = options;
+        let (interval, keeps_draws) = (*interval, *keeps_draws);
+        let units = Units { scale: &scale[..features], offset: &offset[..features], target, classes, noise, group, per };
         let draws = Draws { file, parts, common };
         let chain_length = (kind == SampleKind::Chains).then_some(common);
-        let mut rows = Table { interval, ratio: ratio.is_some(), chain_length, rows: Vec::new() };
+        let mut rows = Table { interval, ratio: ratio.is_some(), chain_length, keeps_draws, rows: Vec::new() };
+        units.check_per(&draws)?;
         units.coefficients(&draws, &mut rows)?;
         units.scales_and_groups(&draws, &mut rows)?;
         let odds_of = match (file.info().model.as_str(), classes) {
@@ -236,7 +265,8 @@ impl Coefficients {
             ("multinomial", [first, ..]) => Some(format!("the class of the term against {first}")),
             _ => None,
         };
-        Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows }))
+        let chain_length = chain_length.unwrap_or(usize::MAX);
+        Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows, chain_length }))
     }
 
     /// The effects of columns and groups as a forest plot, or only these terms: `age`, `clinic[West]`, or `clinic` for all of its levels. None
@@ -244,8 +274,10 @@ impl Coefficients {
     #[cfg(feature = "plots")]
     pub(super) fn forest(&self, terms: &[String]) -> Option<Figure> {
         let is_chosen = |name: &str| {
-            let is_of =
-                |term: &String| name == term || name.strip_prefix(term.as_str()).is_some_and(|rest| rest.starts_with('['));
+            let is_of = |term: &String| {
+                let rest = name.strip_prefix(term.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') || rest.starts_with(" (per "))
+            };
             terms.is_empty() || terms.iter().any(is_of)
         };
         let row = |row: &Coefficient| match (row.ratio, self.ratio) {
@@ -254,17 +286,31 @@ impl Coefficients {
         };
         let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
         let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
+        let unit = "a unit of the column or a level against its reference";
         let (title, label) = match self.ratio {
             Some(ratio) => {
                 let title = ratio[..1].to_uppercase() + &ratio[1..] + "s";
-                (title, format!("{ratio}{of}, for a unit of the column or a level against its reference"))
+                (title, format!("{ratio}{of}, for {unit}"))
             }
-            None => (
-                "Coefficients".to_owned(),
-                "change of the target, for a unit of the column or a level against its reference".into(),
-            ),
+            None => ("Coefficients".to_owned(), format!("change of the target, for {unit}")),
         };
         forest(&title, &label, &self.interval.description(), self.ratio.is_some(), &rows)
+    }
+
+    /// The draws as CSV: the chain and the number of each draw, counted from 0, and a column for each row of the table.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write_draws(&self, to: impl std::io::Write) -> csv::Result<()> {
+        let mut writer = csv::Writer::from_writer(to);
+        let head = ["chain", "draw"].map(str::to_owned);
+        writer.write_record(head.iter().chain(self.rows.iter().map(|row| &row.name)))?;
+        let count = self.rows.first().map_or(0, |row| row.draws.len());
+        for place in 0..count {
+            let at = [place / self.chain_length, place % self.chain_length].map(|number| number.to_string());
+            writer.write_record(at.into_iter().chain(self.rows.iter().map(|row| row.draws[place].to_string())))?;
+        }
+        Ok(writer.flush()?)
     }
 
     /// The table with its heading.
@@ -321,6 +367,7 @@ struct Table {
     ratio: bool,
     /// How many consecutive draws are of one chain, if there are chains.
     chain_length: Option<usize>,
+    keeps_draws: bool,
     rows: Vec<Coefficient>,
 }
 
@@ -338,7 +385,9 @@ impl Table {
         let (mean, sd) = (draws.mean().unwrap_or(f64::NAN), draws.std(1.0));
         let by_chain = |length: usize| draws.to_shape((draws.len() / length, length)).ok().map(|draws| convergence(draws.view()));
         let convergence = self.chain_length.and_then(by_chain);
-        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, convergence, is_group, is_effect });
+        let interval = of(&sorted);
+        let draws = if self.keeps_draws { draws.to_vec() } else { Vec::new() };
+        self.rows.push(Coefficient { name, mean, sd, interval, ratio, convergence, draws, is_group, is_effect });
     }
 }
 
@@ -354,9 +403,25 @@ struct Units<'a> {
     noise: &'static str,
     /// The name of the column of groups.
     group: String,
+    /// The units of columns, where they are not those of the data.
+    per: &'a [Per],
 }
 
 impl Units<'_> {
+    /// Checks that there are these columns.
+    fn check_per(&self, draws: &Draws) -> Result<()> {
+        let weights = draws.parts.iter().find(|part| part.name == "weights");
+        let columns = weights.and_then(|part| part.labels.last()).map_or(&[][..], Vec::as_slice);
+        match self.per.iter().find(|per| !columns.contains(&per.column)) {
+            None => Ok(()),
+            Some(_) if columns.is_empty() => Err(ReportError::Missing("--per: the columns of these data have no names".into())),
+            Some(Per { column, .. }) => {
+                let there = columns.join(", ");
+                Err(ReportError::Missing(format!("--per {column}: there is no such column; there are {there}")))
+            }
+        }
+    }
+
     /// The coefficients, the intercept or the cutpoints.
     fn coefficients(&self, draws: &Draws, table: &mut Table) -> Result<()> {
         let Some((part, weights)) = draws.of("weights")? else { return Ok(()) };
@@ -386,7 +451,11 @@ impl Units<'_> {
             for (feature, (draws, own)) in own.columns().into_iter().zip(self.scale).enumerate() {
                 let name = part.labels.last().and_then(|names| names.get(feature)).cloned();
                 let name = name.unwrap_or_else(|| format!("weights[{feature}]"));
-                table.push(term(&name), (&draws * (own / scale)).view(), true, false);
+                let (name, units) = match self.per.iter().find(|per| per.column == name) {
+                    Some(Per { units, .. }) => (format!("{name} (per {units})"), *units),
+                    None => (name, 1.0),
+                };
+                table.push(term(&name), (&draws * (units * own / scale)).view(), true, false);
             }
         }
         Ok(())

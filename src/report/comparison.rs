@@ -4,6 +4,7 @@ mod settings;
 
 use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
 use super::error::{ReportError, Result};
+use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
@@ -81,6 +82,8 @@ pub struct Entry {
     /// Its final metrics, by name; missing values are NaN (`null` in JSON).
     #[serde(serialize_with = "text::as_object")]
     pub metrics: Vec<(String, f64)>,
+    /// Whether its draws can be used, if it is finished and has draws of a posterior.
+    pub judgment: Option<JudgmentOutcome>,
     /// Its last round.
     pub rounds: u64,
     /// Its seconds, without evaluations; NaN if unknown.
@@ -172,7 +175,7 @@ impl Comparison {
     /// When it cannot be written.
     pub fn csv(&self) -> csv::Result<String> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let fixed = ["rounds", "seconds", "bytes", "finished"].map(str::to_owned);
+        let fixed = ["judgment", "rounds", "seconds", "bytes", "finished"].map(str::to_owned);
         let heading = ["run".to_owned(), "method".to_owned()];
         writer.write_record(heading.iter().chain(&self.differs).chain(&self.metrics).chain(&fixed))?;
         for run in &self.runs {
@@ -180,7 +183,8 @@ impl Comparison {
             let settings = self.differs.iter().map(|key| run.config.get(key).cloned().unwrap_or_default());
             let metrics = self.metrics.iter().map(|name| number(run.metric(name)));
             let bytes = run.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
-            let fixed = [run.rounds.to_string(), number(run.seconds), bytes, run.finished.to_string()];
+            let judgment = run.judgment.map_or("", JudgmentOutcome::name).to_owned();
+            let fixed = [judgment, run.rounds.to_string(), number(run.seconds), bytes, run.finished.to_string()];
             let names = [run.run.clone(), run.method.clone()];
             writer.write_record(names.into_iter().chain(settings).chain(metrics).chain(fixed))?;
         }
@@ -199,6 +203,9 @@ impl Comparison {
             text.push_str("\n  A difference can be chance: run several seeds, such as seed = [1, 2, 3] in a sweep.\n");
         }
         text.extend(self.metrics.iter().filter_map(|name| Some(format!("  {name}: {}\n", meaning(name)?))));
+        if self.has_judgments() {
+            text.push_str("  draws: the first line of `mpibayes summary` says why, and what to do\n");
+        }
         text.push_str(&loo::table(&self.predictive_scores));
         if has_seeds && !self.predictive_scores.is_empty() {
             text.push_str("  Of runs that differ only in the seed, the first is compared.\n");
@@ -215,6 +222,19 @@ impl Comparison {
         text
     }
 
+    fn has_judgments(&self) -> bool {
+        self.runs.iter().any(|run| run.judgment.is_some())
+    }
+
+    /// The worst judgment of the runs of a group, with how many have it unless all do: `biased (2 of 3)`.
+    fn judgment_of(&self, group: &Group) -> String {
+        let judgments = || group.members.iter().map(|&member| self.runs[member].judgment);
+        let Some(worst) = judgments().flatten().min() else { return "-".into() };
+        let count = judgments().filter(|judgment| *judgment == Some(worst)).count();
+        let of_all = if count < group.members.len() { format!(" ({count} of {})", group.members.len()) } else { String::new() };
+        format!("{}{of_all}", worst.name())
+    }
+
     fn table_of_runs(&self) -> String {
         let all = |cell: &dyn Fn(&Entry) -> String| -> Vec<String> { self.runs.iter().map(cell).collect() };
         let mut columns = vec![("run".to_owned(), all(&|run| run.run.clone()))];
@@ -226,6 +246,9 @@ impl Comparison {
         for name in &self.metrics {
             let values: Vec<f64> = self.runs.iter().map(|run| run.metric(name)).collect();
             columns.push((name.clone(), text::values(&values)));
+        }
+        if self.has_judgments() {
+            columns.push(("draws".into(), all(&|run| run.judgment.map_or("-", JudgmentOutcome::name).to_owned())));
         }
         columns.push(("rounds".into(), all(&|run| text::count(run.rounds))));
         columns.push(("time".into(), all(&|run| if run.seconds.is_nan() { "-".into() } else { text::seconds(run.seconds) })));
@@ -257,6 +280,9 @@ impl Comparison {
             let cells: Vec<String> = cells.collect();
             let heading = if best.is_some() { format!("{name}  ") } else { name.clone() };
             columns.push((heading, cells));
+        }
+        if self.has_judgments() {
+            columns.push(("draws".into(), all(&|group| self.judgment_of(group))));
         }
         let mean = |group: &Group, value: &dyn Fn(&Entry) -> f64| {
             group.members.iter().map(|&member| value(&self.runs[member])).sum::<f64>() / group.members.len() as f64
@@ -363,6 +389,7 @@ impl Entry {
             method: summary.method,
             finished: summary.finished,
             settings: BTreeMap::new(),
+            judgment: summary.judgment.map(|judgment| judgment.outcome),
             rounds: steps.max().unwrap_or(0),
             seconds: last(SECONDS).unwrap_or(f64::NAN),
             bytes: (!summary.traffic.is_empty())

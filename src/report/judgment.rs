@@ -28,7 +28,7 @@ pub struct Judgment {
 }
 
 /// The outcomes of a judgment, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgmentOutcome {
     /// Draws are not finite.
@@ -48,6 +48,19 @@ pub enum JudgmentOutcome {
 }
 
 impl JudgmentOutcome {
+    /// The outcome in two words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Diverged => "diverged",
+            Self::NotMixed => "not mixed",
+            Self::Biased => "biased",
+            Self::Unknown => "bias unknown",
+            Self::Undecided => "undecided",
+            Self::Predictions => "for predictions",
+            Self::Right => "right",
+        }
+    }
+
     /// Whether the draws should not be used.
     pub fn is_unusable(self) -> bool {
         matches!(self, Self::Diverged | Self::NotMixed | Self::Biased)

@@ -1,6 +1,6 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
-use super::coefficients::{Coefficients, InDataUnits, Interval};
+use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
@@ -120,14 +120,14 @@ impl Summary {
     /// # Errors
     /// When the result file cannot be read.
     pub fn of(run: &RunResults, all: bool) -> Result<Self> {
-        Self::with_interval(run, all, Interval::default())
+        Self::with_coefficients(run, all, &CoefficientOptions::default())
     }
 
-    /// The same with this interval of coefficients.
+    /// The same with what is wanted of coefficients.
     ///
     /// # Errors
-    /// When the result file cannot be read.
-    pub fn with_interval(run: &RunResults, all: bool, interval: Interval) -> Result<Self> {
+    /// When the result file cannot be read, or a column is wanted that is not there.
+    pub fn with_coefficients(run: &RunResults, all: bool, options: &CoefficientOptions) -> Result<Self> {
         let file = &run.file;
         let table = |name: &str| file.find_table(name).map(Option::unwrap_or_default);
         let metrics = table(METRICS)?;
@@ -140,7 +140,7 @@ impl Summary {
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
-        let (coefficients, why_no_coefficients) = match Coefficients::of(file, interval)? {
+        let (coefficients, why_no_coefficients) = match Coefficients::of(file, options)? {
             InDataUnits::Table(coefficients) => (Some(coefficients), None),
             InDataUnits::Unknown(why) => (None, Some(why)),
             InDataUnits::Nothing => (None, None),

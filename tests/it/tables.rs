@@ -98,6 +98,30 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     }
     assert!(summary.contains("2.5 %") && summary.contains("weights[region[west]]"), "{summary}");
     assert!(cli.stdout("summary claims --kind hdi").contains("(90 % highest-density interval)"));
+    // Ten years have ten times the coefficient, the tenth power of the ratio, and the same draws.
+    let rows = |typed: &str| -> Vec<serde_json::Value> {
+        let json: serde_json::Value = serde_json::from_str(&cli.stdout(typed)).unwrap();
+        json["coefficients"]["rows"].as_array().unwrap().clone()
+    };
+    let row = |rows: &[serde_json::Value], name: &str| rows.iter().find(|row| row["name"] == name).unwrap().clone();
+    let (one, ten) = (rows("summary claims --json"), rows("summary claims --json --per age=10"));
+    let (one_year, ten_years) = (row(&one, "age"), row(&ten, "age (per 10)"));
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!((number(&ten_years["mean"]) / number(&one_year["mean"]) / 10.0 - 1.0).abs() < 1e-9);
+    assert!((number(&ten_years["ratio"][2]).ln() / number(&one_year["ratio"][2]).ln() / 10.0 - 1.0).abs() < 1e-9);
+    assert_eq!(row(&one, "region[west]"), row(&ten, "region[west]"));
+    cli.alone("summary claims --per years=10").end(1, &["--per years: there is no such column; there are region[south]"]);
+    cli.succeed("plot claims coefficients --output ten.svg --parameter age --per age=10");
+    assert!(cli.read("ten.svg").contains(">age (per 10)<"));
+    cli.succeed("summary claims --draws draws.csv");
+    let draws = cli.read("draws.csv");
+    let head: Vec<&str> = draws.lines().next().unwrap().split(',').collect();
+    let place = head.iter().position(|name| *name == "age").unwrap();
+    let values: Vec<f64> = draws.lines().skip(1).map(|line| line.split(',').nth(place).unwrap().parse().unwrap()).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    assert!((mean / number(&one_year["mean"]) - 1.0).abs() < 1e-9 && head[..2] == ["chain", "draw"], "{head:?}");
+    assert!(draws.lines().last().unwrap().starts_with("3,999,"), "{}", draws.lines().last().unwrap());
+    cli.alone("summary claims --draws draws.csv").end(1, &["this file exists"]);
 
     // Two models of the same rows, by cross-validation.
     cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
@@ -156,6 +180,11 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.write("new.csv", "school,region,years,age\ns3,west,4000,40\ns9,west,4000,40\n");
     let rows: Vec<Vec<f64>> = predicted("new.csv").lines().skip(1).map(columns).collect();
     assert!(rows[1][2] > 1.05 * rows[0][2], "{rows:?}");
+    // The interval of the mean contains the effect of the new group too, which is less certain than that of a known one.
+    let said = "1 row of groups that no training row has";
+    let of_means = cli.alone("predict claims new.csv --of mean").end(0, &[said]).stdout;
+    let rows: Vec<Vec<f64>> = of_means.lines().skip(1).map(columns).collect();
+    assert!(rows[1][2] > 2.0 * rows[0][2], "{rows:?}");
     // Rows that cannot be predicted stay empty, and the first of them is explained.
     let usable = "s3,west,2,40\n";
     for (row, says) in [
@@ -401,6 +430,55 @@ fn parquet_and_arrow_are_read_like_text() {
     let predicted = cli.stdout("predict run all.parquet --label kind");
     assert!(predicted.lines().count() == 81 && predicted == cli.stdout("predict run all.csv --label kind"), "{predicted}");
     assert!(predicted == cli.stdout("predict run all.arrow --label kind") && predicted == cli.stdout("predict run two.h5"));
+}
+
+/// Fractions with a comma are read as asked for, also in new rows and in targets; a missing text is a level of its own.
+#[test]
+fn decimal_commas_and_missing_texts() {
+    let cli = Cli::new();
+    let lines = |comma: bool| {
+        let line = |row: usize| {
+            let region = ["north", "", "south"][row % 3];
+            let line = format!("{}.25;{region};{}.5\n", row * 7 % 11, row * 5 % 13 + row % 3);
+            if comma { line.replace('.', ",") } else { line }
+        };
+        format!("size;region;price\n{}", (0..90).map(line).collect::<String>())
+    };
+    cli.write("comma.csv", lines(true));
+    cli.write("point.csv", lines(false));
+    let options = "--task regression --categorical region --missing mean-and-flag";
+    for (typed, says) in [
+        ("import comma.csv", "\"0,25\" is not a number: if numbers have a decimal comma, say so with --decimal comma"),
+        (
+            "import point.csv --decimal comma --categorical region --missing mean-and-flag",
+            "\"0.25\" has a point: numbers with a decimal comma have none",
+        ),
+        (
+            "import point.csv --categorical region",
+            "\"\" looks missing: leave such rows out with --missing drop, or make it a level of its own with --missing mean-and-flag",
+        ),
+    ] {
+        cli.alone(&format!("{typed} --task regression -o a.h5")).end(1, &[says]);
+        assert!(!cli.exists("a.h5"));
+    }
+    let text = cli.stdout(&format!("import comma.csv {options} --decimal comma -o comma.h5"));
+    assert!(text.contains("90 rows") && text.contains("region: south, missing, each compared with the reference level north"), "{text}");
+    cli.succeed(&format!("import point.csv {options} -o point.h5"));
+    for name in ["comma", "point"] {
+        cli.write(
+            &format!("{name}.toml"),
+            format!("[data]\nfile = \"{name}.h5\"\n[model]\nname = \"linear\"\n[method]\nname = \"hmc\"\ndraws = 100\n"),
+        );
+        cli.succeed(&format!("run {name}.toml --output {name}"));
+    }
+    let predicted = cli.stdout("predict comma comma.csv --label price");
+    assert!(predicted == cli.stdout("predict comma point.csv --decimal point --label price"));
+    assert!(predicted == cli.stdout("predict point point.csv --label price"));
+    let ended = cli.alone("predict comma point.csv").end(1, &["\"0.25\" has a point"]);
+    assert!(ended.stdout.lines().count() <= 1, "{}", ended.stdout);
+    // Texts where numbers are expected are listed together.
+    cli.write("texts.csv", "a,b,c,d,y\n1,x,2,u,0\n2,y,3,v,1\n");
+    cli.alone("import texts.csv -o a.h5").end(1, &["column 2 (b): \"x\" is not a number", "There are texts in d too"]);
 }
 
 /// What nothing in a table tells is asked for, and no row is taken for names, nor a number for two levels.

@@ -96,7 +96,8 @@ pub enum MissingName {
     Refuse,
     /// They are left out
     Drop,
-    /// Missing numbers become the mean of the training rows, and a feature of their own says that they were missing
+    /// Missing numbers become the mean of the training rows, and a feature of their own says that they were missing; missing texts of
+    /// --categorical become a level of their own
     MeanAndFlag,
 }
 
@@ -108,6 +109,15 @@ impl From<MissingName> for Missing {
             MissingName::MeanAndFlag => Self::MeanAndFlag,
         }
     }
+}
+
+/// How fractions are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DecimalMark {
+    /// 2.5
+    Point,
+    /// 2,5
+    Comma,
 }
 
 /// Whether the first line of a table is a header, on the command line.

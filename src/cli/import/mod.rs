@@ -4,7 +4,7 @@ mod args;
 mod documents;
 mod rows;
 
-pub(super) use args::{HeaderName, column, delimiter, share};
+pub(super) use args::{DecimalMark, HeaderName, column, delimiter, share};
 
 use super::output::print;
 use crate::data::{Format, is_libsvm};

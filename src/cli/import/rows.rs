@@ -1,6 +1,8 @@
 //! `mpibayes import table`, `arrays`, `images` and `libsvm`: rows with targets become a dataset.
 
-use super::args::{HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter, reference};
+use super::args::{
+    DecimalMark, HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter, reference,
+};
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
@@ -67,6 +69,9 @@ pub struct LayoutArgs {
     /// Further texts or numbers that stand for a missing value, such as -999 or unknown; empty fields, NA, NaN, null, ? and . always do
     #[arg(long, value_name = "TEXT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub na: Vec<String>,
+    /// How fractions are written: 2.5 or 2,5 [default: point]
+    #[arg(long, value_enum, value_name = "MARK")]
+    pub decimal: Option<DecimalMark>,
     /// Whether the first line names the columns [default: auto]
     #[arg(long, value_enum)]
     pub header: Option<HeaderName>,
@@ -235,6 +240,7 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
             dates: layout.date.clone(),
             header: layout.header.unwrap_or(HeaderName::Auto).into(),
             delimiter: layout.delimiter,
+            decimal_comma: layout.decimal == Some(DecimalMark::Comma),
             ..TableLayout::default()
         },
         columns: ColumnOptions {

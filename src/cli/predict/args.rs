@@ -1,6 +1,6 @@
 //! The arguments of `mpibayes predict`.
 
-use crate::cli::import::{HeaderName, column, delimiter, share};
+use crate::cli::import::{DecimalMark, HeaderName, column, delimiter, share};
 use crate::data::{Column, Delimiter, Split};
 use std::path::PathBuf;
 
@@ -50,6 +50,9 @@ pub struct PredictArgs {
     /// The separator of columns [default: detected from the first line]
     #[arg(long, value_name = "WHAT", value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
+    /// How fractions are written: 2.5 or 2,5 [default: as in the table of the run]
+    #[arg(long, value_enum, value_name = "MARK")]
+    pub decimal: Option<DecimalMark>,
     /// The array in an NPZ file [default: the only one, or x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,

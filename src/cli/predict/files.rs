@@ -8,7 +8,7 @@ use crate::job::predictor::Predictor;
 use anyhow::{bail, ensure};
 
 pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a dataset", args, &["label", "header", "delimiter", "features-name"])?;
+    refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = args.split(data.rows(Split::Test) > 0);
     let labels: Vec<String> = match data.targets(split)? {
@@ -34,6 +34,7 @@ pub(super) fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyh
         ("label", args.label.is_some()),
         ("header", args.header.is_some()),
         ("delimiter", args.delimiter.is_some()),
+        ("decimal", args.decimal.is_some()),
         ("features-name", args.features_name.is_some()),
         ("interval", args.interval.is_some()),
         ("of", args.of.is_some()),
@@ -58,7 +59,7 @@ pub(super) fn check_no_recipe(args: &PredictArgs, predictor: &Predictor, is: &st
 }
 
 pub(super) fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a LIBSVM file", args, &["header", "delimiter", "features-name", "split"])?;
+    refuse_for("a LIBSVM file", args, &["header", "delimiter", "decimal", "features-name", "split"])?;
     check_no_recipe(args, predictor, "a LIBSVM file")?;
     ensure!(
         matches!(args.label, None | Some(Column::Number(1))),
@@ -93,7 +94,7 @@ pub(super) fn check_dense(args: &PredictArgs, predictor: &Predictor) -> anyhow::
 }
 
 pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("an array", args, &["header", "delimiter", "split"])?;
+    refuse_for("an array", args, &["header", "delimiter", "decimal", "split"])?;
     check_no_recipe(args, predictor, "an array")?;
     check_dense(args, predictor)?;
     ensure!(
@@ -110,7 +111,7 @@ pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, outpu
 }
 
 pub(super) fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a file of images", args, &["header", "delimiter", "features-name", "split"])?;
+    refuse_for("a file of images", args, &["header", "delimiter", "decimal", "features-name", "split"])?;
     check_no_recipe(args, predictor, "a file of images")?;
     check_dense(args, predictor)?;
     ensure!(

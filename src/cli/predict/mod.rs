@@ -47,7 +47,7 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         FittedModel::Table(predictor) => predict_rows(args, predictor, to),
         FittedModel::Topics(model) => predict_documents(args, model, to),
     };
-    let Predicted { count, unpredicted, metrics } = match outcome {
+    let Predicted { count, unpredicted, of_new_groups, metrics } = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
         outcome => outcome?,
     };
@@ -57,6 +57,10 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     }
     if let Some((rows, first)) = unpredicted {
         eprintln!("mpibayes: {} without a prediction, of which the first is {first}", text::counted(rows, "row"));
+    }
+    if of_new_groups > 0 {
+        let rows = text::counted(of_new_groups, "row");
+        eprintln!("mpibayes: {rows} of groups that no training row has: predicted as a new group, whose effect is unknown");
     }
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");
@@ -95,7 +99,7 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
 
 /// Writes the topic weights of each document, with its index in the imported files.
 fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
-    refuse_for("a corpus", args, &["label", "header", "delimiter", "features-name", "interval", "of", "draws"])?;
+    refuse_for("a corpus", args, &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws"])?;
     ensure!(
         detect(&args.data)? == Format::Hdf5,
         "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
@@ -116,7 +120,7 @@ fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>)
         }
     }
     csv.flush()?;
-    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, metrics: None })
+    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, metrics: None })
 }
 
 /// Whether the reader of the output, such as `head`, has closed it.

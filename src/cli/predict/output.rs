@@ -18,6 +18,8 @@ pub(super) struct Predicted {
     pub count: String,
     /// How many rows could not be predicted, and why the first of them could not.
     pub unpredicted: Option<(usize, String)>,
+    /// How many rows are of groups that no training row has.
+    pub of_new_groups: usize,
     /// The metrics, if labels are known.
     pub metrics: Option<String>,
 }
@@ -41,6 +43,8 @@ pub(super) struct Output {
     without_label: usize,
     /// How many rows have no prediction, and why the first of them has none.
     unpredicted: Option<(usize, String)>,
+    /// How many rows are of groups that no training row has.
+    of_new_groups: usize,
 }
 
 impl Output {
@@ -77,6 +81,7 @@ impl Output {
             rows: 0,
             without_label: 0,
             unpredicted: None,
+            of_new_groups: 0,
         })
     }
 
@@ -84,7 +89,7 @@ impl Output {
     pub(super) fn wanted(&self) -> Wanted {
         let draws_targets = self.draws > 0 || self.interval.is_some() && self.of == IntervalOf::Target;
         let means_by_draw = self.interval.is_some() && self.of == IntervalOf::Mean;
-        Wanted { targets_from: draws_targets.then_some(self.rows as u64), means_by_draw }
+        Wanted { first_row: self.rows as u64, targets: draws_targets, means_by_draw }
     }
 
     /// How many rows are predicted at once, so that memory does not grow with the file.
@@ -119,16 +124,16 @@ impl Output {
 
     /// Writes predictions of the next rows, with their labels if known.
     pub(super) fn add(&mut self, predictions: &Predictions, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
-        let Predictions { means, means_by_draw, drawn_targets } = predictions;
+        let Predictions { means, means_by_draw, drawn_targets, of_new_groups } = predictions;
         for (at, mean) in means.rows().into_iter().enumerate() {
             let mut record = vec![(self.rows + at).to_string()];
             record.push(match self.classes.is_empty() {
-                true => mean[0].to_string(),
+                true => number(mean[0]),
                 false => most_probable(mean).map_or_else(String::new, |class| self.classes[class].clone()),
             });
             record.extend(labels.get(at).cloned());
             if !self.classes.is_empty() {
-                record.extend(mean.iter().map(f64::to_string));
+                record.extend(mean.iter().copied().map(number));
             }
             if let Some(means) = means_by_draw {
                 means.index_axis(Axis(1), at).columns().into_iter().for_each(|values| self.add_interval(values, &mut record));
@@ -139,6 +144,7 @@ impl Output {
             self.csv.write_record(record)?;
         }
         self.rows += means.nrows();
+        self.of_new_groups += of_new_groups;
         if self.labelled {
             let known: Vec<usize> = (0..targets.len()).filter(|&row| !targets[row].is_nan()).collect();
             self.without_label += targets.len() - known.len();
@@ -171,8 +177,8 @@ impl Output {
         if let Some(interval) = self.interval {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
-            record.push(values.std(1.0).to_string());
-            record.extend(interval.of(&sorted).map(|end| end.to_string()));
+            record.push(number(values.std(1.0)));
+            record.extend(interval.of(&sorted).map(number));
         }
     }
 
@@ -184,7 +190,7 @@ impl Output {
         let spread = (0..self.draws).map(|draw| drawn[draw * drawn.len() / self.draws]);
         record.extend(spread.map(|value| match self.classes.get(value as usize) {
             Some(class) if !value.is_nan() => class.clone(),
-            _ => value.to_string(),
+            _ => number(value),
         }));
     }
 
@@ -202,8 +208,13 @@ impl Output {
                 rows => format!("{metrics} ({} without a label left out)", text::counted(rows, "row")),
             }
         });
-        Ok(Predicted { count, unpredicted, metrics })
+        Ok(Predicted { count, unpredicted, of_new_groups: self.of_new_groups, metrics })
     }
+}
+
+/// A number with nine digits: more would be noise, since predictions average over at most some thousand draws.
+fn number(value: f64) -> String {
+    format!("{value:.8e}").parse::<f64>().map_or_else(|_| value.to_string(), |rounded| rounded.to_string())
 }
 
 /// The most probable class, the first one among ties; `None` if a probability is NaN because draws have diverged.

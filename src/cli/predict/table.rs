@@ -4,7 +4,7 @@ use super::args::PredictArgs;
 use super::files::{check_dense, refuse_for};
 use super::output::Output;
 use super::rows::Rows;
-use crate::cli::import::HeaderName;
+use crate::cli::import::{DecimalMark, HeaderName};
 use crate::data::{Column, ColumnUse, DataError, Recipe, Table, TableLayout, UsedColumn, listed};
 use crate::job::predictor::Predictor;
 use anyhow::ensure;
@@ -21,6 +21,7 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
         ..TableLayout::default()
     };
     let recipe = predictor.recipe.clone().unwrap_or_else(|| plain_recipe(predictor));
+    layout.decimal_comma = args.decimal.map_or(recipe.decimal_comma, |mark| mark == DecimalMark::Comma);
     let order = columns(path, predictor, &recipe, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;

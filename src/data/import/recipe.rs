@@ -33,8 +33,20 @@ pub enum ColumnUse {
 impl ColumnUse {
     /// Whether a missing value is filled in.
     fn fills_in(&self) -> bool {
-        matches!(self, Self::Filled(_) | Self::FilledAndFlagged(_))
+        match self {
+            Self::Filled(_) | Self::FilledAndFlagged(_) => true,
+            Self::Indicators(levels) => missing_level(levels).is_some(),
+            _ => false,
+        }
     }
+}
+
+/// The level of rows that lack a text.
+pub(super) const MISSING_LEVEL: &str = "missing";
+
+/// The index of the level of rows that lack a text.
+fn missing_level(levels: &[String]) -> Option<usize> {
+    levels.iter().position(|level| level == MISSING_LEVEL)
 }
 
 /// A column and its use.
@@ -56,6 +68,9 @@ pub struct Recipe {
     /// Further texts that stand for a missing value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub na: Vec<String>,
+    /// Whether numbers have a decimal comma.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decimal_comma: bool,
     /// Whether the classes have an order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ordered_classes: bool,
@@ -83,7 +98,7 @@ impl Recipe {
     /// Whether it changes nothing.
     pub fn is_plain(&self) -> bool {
         let are_numbers = self.columns.iter().all(|column| column.r#use == ColumnUse::Number);
-        are_numbers && self.left_out == 0 && self.na.is_empty() && !self.has_ordered_classes
+        are_numbers && self.left_out == 0 && self.na.is_empty() && !self.decimal_comma && !self.has_ordered_classes
     }
 
     /// Whether every column is a feature as it is, unless it is missing.
@@ -155,7 +170,7 @@ impl Recipe {
         let columns: Vec<_> = self.columns.iter().zip(values).collect();
         columns.iter().filter(is_text).zip(levels).find_map(|((UsedColumn { r#use, .. }, value), texts)| match r#use {
             // Codes are whole numbers.
-            ColumnUse::Indicators(known) if **value as usize >= known.len() => {
+            ColumnUse::Indicators(known) if !value.is_nan() && **value as usize >= known.len() => {
                 texts.names().get(**value as usize).map(String::as_str)
             }
             _ => None,
@@ -189,7 +204,8 @@ impl Recipe {
                 ColumnUse::FilledAndFlagged(mean) if value.is_nan() => row.extend([*mean, 1.0]),
                 ColumnUse::FilledAndFlagged(_) => row.extend([value, 0.0]),
                 ColumnUse::Indicators(levels) => {
-                    let level = known_level(name, levels, value)?;
+                    let missing = missing_level(levels).filter(|_| value.is_nan());
+                    let level = missing.map_or_else(|| known_level(name, levels, value), Ok)?;
                     row.extend((1..levels.len()).map(|other| f64::from(u8::from(other == level))));
                 }
                 // An unknown group comes after the last one.

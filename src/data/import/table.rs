@@ -5,7 +5,7 @@ use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result, listed};
-use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
+use crate::data::import::recipe::{ColumnUse, MISSING_LEVEL, Recipe, UsedColumn};
 use crate::data::import::suspects::Suspects;
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
@@ -13,7 +13,8 @@ use crate::data::readers::cells::is_missing;
 use crate::data::readers::columns::{Column, Header, TableLayout};
 use crate::data::readers::levels::Levels;
 use crate::data::readers::source::file_name;
-use crate::data::readers::table::{Row, Table};
+use crate::data::readers::table::{Row, Table, Unread};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,9 @@ pub struct ColumnOptions {
 /// A column with more texts than this, and than half of the rows, names rows rather than kinds of rows.
 const MAX_INDICATORS: usize = 50;
 
+/// In so many rows texts are looked for.
+const ROWS_FOR_TEXTS: u64 = 1000;
+
 /// What becomes of rows with missing values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
@@ -68,7 +72,8 @@ pub enum Missing {
     Refuse,
     /// They are left out.
     Drop,
-    /// A missing number becomes the mean of the training rows, and a feature says that it was missing; rows with missing texts are left out.
+    /// A missing number becomes the mean of the training rows, and a feature says that it was missing; a missing text of a column of
+    /// indicators becomes a level of its own. Rows that lack another value are left out.
     MeanAndFlag,
 }
 
@@ -87,16 +92,23 @@ struct Survey {
 struct SortedLevels {
     /// All of them, as they were numbered.
     levels: Levels,
-    /// The place of each among those of training rows in their order, after the last of which are all others.
-    places: Vec<usize>,
+    /// The place of each among those of training rows in their order; none for those that only test rows have.
+    places: Vec<Option<usize>>,
     /// Those of training rows in their order.
     names: Vec<String>,
 }
 
 impl SortedLevels {
-    /// The place of the text with this number.
+    /// The place of the text with this number, after the last one if training rows do not have it.
     fn place(&self, code: usize) -> usize {
-        self.places.get(code).copied().unwrap_or(self.names.len())
+        self.places.get(code).copied().flatten().unwrap_or(self.names.len())
+    }
+
+    /// Adds the level of rows that lack a text.
+    fn add_missing(&mut self) {
+        if !self.names.iter().any(|name| name == MISSING_LEVEL) {
+            self.names.push(MISSING_LEVEL.to_owned());
+        }
     }
 }
 
@@ -138,7 +150,12 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     let mut writer = Writer::new(output, names.len(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task).in_order(&import.columns.classes);
     let mut suspects = Suspects::new(import.task, texts.len());
-    let (mut rows, mut values, mut used) = (0, Vec::new(), Vec::new());
+    let (mut rows, mut values, mut used, left_out) = (0, Vec::new(), Vec::new(), Cell::new(0));
+    let is_left_out = |label: &str| {
+        let is_left_out = import.columns.missing != Missing::Refuse && is_missing(label.as_bytes());
+        left_out.set(left_out.get() + usize::from(is_left_out));
+        is_left_out
+    };
     // Test rows that are left out, by the column that has a value that no training row has.
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     // Whether the row is used; then `used` holds it.
@@ -150,7 +167,10 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             _ => value,
         }));
         match recipe.apply(&values, used) {
-            Err(_) if import.columns.missing != Missing::Refuse && recipe.lacks_value(&values) => Ok(false),
+            Err(_) if import.columns.missing != Missing::Refuse && recipe.lacks_value(&values) => {
+                left_out.set(left_out.get() + 1);
+                Ok(false)
+            }
             Err(what) => match recipe.unknown_level(&values) {
                 Some(name) if split == Split::Test => {
                     *unknown.entry(name.to_owned()).or_default() += 1;
@@ -164,7 +184,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     import.each_row(&layout, known(), |path, row| {
         let split = splitter.split(row.index);
         rows = row.index + 1;
-        if !import.is_left_out(row.label)
+        if !is_left_out(row.label)
             && convert(split, row.features, &mut used).map_err(|what| DataError::content(path, row.place, what))?
         {
             targets.add_table_label(split, row.label, path, row.place)?;
@@ -184,7 +204,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         let path = test_path;
         test.rows(|row| {
             let place = row.place;
-            if !import.is_left_out(row.label)
+            if !is_left_out(row.label)
                 && convert(Split::Test, row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
                 targets.check_known(row.label, path, place)?;
@@ -206,6 +226,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             if *rows == 1 { "row is" } else { "rows are" }
         )
     }));
+    let recipe = Recipe { left_out: left_out.get(), ..recipe };
     let recipe = (!recipe.is_plain()).then_some(recipe);
     let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
     writer.finish(&description, train, test, path)?;
@@ -250,27 +271,34 @@ impl TableImport {
             });
         }
         let mut levels = vec![Levels::default(); layout.texts.len()];
-        let (mut left_out, mut train_rows) = (0, 0.0);
+        let mut train_rows = 0.0;
         // Which texts training rows have, by their numbers.
         let mut in_train: Vec<Vec<bool>> = vec![Vec::new(); layout.texts.len()];
+        let mut lacks_text = vec![false; layout.texts.len()];
         let (mut sums, mut missing) = (vec![0.0; names.len()], vec![0.0; names.len()]);
         if !layout.texts.is_empty() || layout.allow_missing {
             // Numbers are only needed for means.
             let layout = &if layout.allow_missing { layout.clone() } else { of_texts };
             let texts = Table::open(first, layout)?.texts();
             let mut add = |split: Split, features: &[f64], label: &str| {
-                let lacks = |(value, r#use): (&f64, &ColumnUse)| {
-                    value.is_nan() && !(self.columns.missing == Missing::MeanAndFlag && *r#use == ColumnUse::Number)
+                let is_filled_in = |r#use: &ColumnUse| {
+                    let can_be = matches!(r#use, ColumnUse::Number | ColumnUse::Indicators(_));
+                    can_be && self.columns.missing == Missing::MeanAndFlag
                 };
-                if self.is_left_out(label) || features.iter().zip(&uses).any(lacks) {
-                    left_out += 1;
-                } else if split == Split::Train {
+                let lacks = |(value, r#use): (&f64, &ColumnUse)| value.is_nan() && !is_filled_in(r#use);
+                let is_left_out = self.columns.missing != Missing::Refuse && is_missing(label.as_bytes());
+                if split == Split::Train && !is_left_out && !features.iter().zip(&uses).any(lacks) {
                     train_rows += 1.0;
                     for ((sum, missing), value) in sums.iter_mut().zip(&mut missing).zip(features) {
                         if value.is_nan() { *missing += 1.0 } else { *sum += value }
                     }
                     for (text, value) in texts.iter().zip(features) {
-                        let Some(seen) = text.map(|index| &mut in_train[index]) else { continue };
+                        let Some(index) = *text else { continue };
+                        if value.is_nan() {
+                            lacks_text[index] = true;
+                            continue;
+                        }
+                        let seen = &mut in_train[index];
                         // Codes are whole numbers.
                         let code = *value as usize;
                         seen.resize(seen.len().max(code + 1), false);
@@ -294,6 +322,7 @@ impl TableImport {
         }
         let mut levels: Vec<SortedLevels> =
             levels.iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen, first)).collect::<Result<_>>()?;
+        levels.iter_mut().zip(lacks_text).filter(|(_, lacks)| *lacks).for_each(|(levels, _)| levels.add_missing());
         self.put_references_first(&names, &texts, &mut levels)?;
         let columns = names.into_iter().zip(uses).zip(&texts).enumerate().map(|(place, ((name, r#use), text))| {
             let texts = || text.map(|index| levels[index].names.clone()).unwrap_or_default();
@@ -332,8 +361,13 @@ impl TableImport {
             Ok(UsedColumn { name, r#use })
         });
         let has_ordered_classes = !self.columns.classes.is_empty();
-        let recipe =
-            Recipe { columns: columns.collect::<Result<_>>()?, left_out, na: self.columns.na.clone(), has_ordered_classes };
+        let recipe = Recipe {
+            columns: columns.collect::<Result<_>>()?,
+            left_out: 0,
+            na: self.columns.na.clone(),
+            decimal_comma: self.layout.decimal_comma,
+            has_ordered_classes,
+        };
         Ok(Survey { recipe, texts, options, levels })
     }
 
@@ -355,7 +389,7 @@ impl TableImport {
                 rows = row.index + 1;
                 each(path, Row { index: before + row.index, ..row })
             });
-            read.map_err(|error| self.with_count(error, &table, layout))?;
+            read.map_err(|error| Self::with_extent(error, &table, layout))?;
             before += rows;
             levels = table.levels().to_vec();
         }
@@ -387,23 +421,23 @@ impl TableImport {
                 )));
             };
             sorted.names[..=place].rotate_right(1);
-            for other in sorted.places.iter_mut().filter(|other| **other <= place) {
+            for other in sorted.places.iter_mut().flatten().filter(|other| **other <= place) {
                 *other = if *other == place { 0 } else { *other + 1 };
             }
         }
         Ok(())
     }
 
-    /// Whether a row with this label is left out because it is missing.
-    fn is_left_out(&self, label: &str) -> bool {
-        self.columns.missing != Missing::Refuse && is_missing(label.as_bytes())
-    }
-
-    /// An error at a missing value, with the number of rows that lack one.
-    fn with_count(&self, error: DataError, table: &Table, layout: &TableLayout) -> DataError {
+    /// An error at a missing value, with the number of rows that lack one; an error at a text among numbers, with the other columns that hold
+    /// texts.
+    fn with_extent(error: DataError, table: &Table, layout: &TableLayout) -> DataError {
         let DataError::Content { path, place, what } = error else { return error };
-        let mut lacking = 0_u64;
-        if table.ended_at_missing() {
+        let (mut lacking, mut texts) = (0_u64, Vec::new());
+        let is_text = |end: &Unread| end.is_word && table.holds_numbers(end.column);
+        if let Some(end) = table.ended_at().filter(is_text) {
+            texts = other_texts(&path, end.column, table, layout);
+        }
+        if table.ended_at().is_some_and(|end| end.is_missing) {
             let layout = TableLayout { allow_missing: true, ..layout.clone() };
             let count = |row: Row<'_>| {
                 lacking += u64::from(row.features.iter().any(|value| value.is_nan()));
@@ -413,8 +447,31 @@ impl TableImport {
             drop(Table::open(&path, &layout).and_then(|mut table| table.rows(count)));
         }
         let count = if lacking > 1 { format!(" ({lacking} rows lack a value)") } else { String::new() };
-        DataError::Content { path, place, what: format!("{what}{count}") }
+        let others = match texts.as_slice() {
+            [] => String::new(),
+            texts => format!(". There are texts in {} too", texts.join(",")),
+        };
+        DataError::Content { path, place, what: format!("{what}{count}{others}") }
     }
+}
+
+/// How a user names the columns beside this one that hold texts in the first rows, where numbers are expected.
+fn other_texts(path: &Path, column: usize, table: &Table, layout: &TableLayout) -> Vec<String> {
+    let header = if table.names().is_some() { Header::Yes } else { Header::No };
+    let mut layout = TableLayout { header, allow_missing: true, ..layout.clone() };
+    layout.drop.push(Column::Number(column + 1));
+    let mut found = Vec::new();
+    while let Ok(mut table) = Table::open(path, &layout) {
+        let read = table.rows(|row| {
+            let is_enough = row.index > ROWS_FOR_TEXTS;
+            if is_enough { Err(DataError::Request(String::new())) } else { Ok(()) }
+        });
+        // Rows without numbers, dates that are none, and records that cannot be read end the search.
+        let Some(end) = table.ended_at().filter(|end| read.is_err() && end.is_word && table.holds_numbers(end.column)) else { break };
+        found.push(table.option(end.column));
+        layout.drop.push(Column::Number(end.column + 1));
+    }
+    found
 }
 
 /// The layout with nothing but the label and the texts.
@@ -440,7 +497,7 @@ fn sorted(levels: &Levels, in_train: &[bool], path: &Path) -> Result<SortedLevel
         let what = format!("{:?} and {:?} are the same number written in two ways: write it in one", all[pair[0]], all[pair[1]]);
         return Err(DataError::content(path, Place::File, what));
     }
-    let mut places = vec![order.len(); all.len()];
-    order.iter().enumerate().for_each(|(place, &code)| places[code] = place);
+    let mut places = vec![None; all.len()];
+    order.iter().enumerate().for_each(|(place, &code)| places[code] = Some(place));
     Ok(SortedLevels { levels: levels.clone(), places, names: order.into_iter().map(|code| all[code].clone()).collect() })
 }

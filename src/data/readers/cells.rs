@@ -11,22 +11,37 @@ const MISSING: [&str; 9] = ["", "na", "n/a", "nan", "null", "?", ".", "<na>", "#
 /// The length of the longest of them.
 const LONGEST_MISSING: usize = 4;
 
-/// Further fields that mean a missing value in a table, such as `-999` or `unknown`.
+/// How the values of a table are written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct MissingMarks {
-    texts: Vec<String>,
+pub(crate) struct Notation {
+    /// Further fields that mean a missing value, such as `-999` or `unknown`.
+    missing_texts: Vec<String>,
     /// Those that are numbers, which may be written in several ways.
-    numbers: Vec<f64>,
+    missing_numbers: Vec<f64>,
+    /// Whether numbers have a decimal comma, as in 2,5.
+    pub decimal_comma: bool,
 }
 
-impl MissingMarks {
-    pub(crate) fn new(texts: &[String]) -> Self {
-        Self { texts: texts.to_vec(), numbers: texts.iter().filter_map(|text| text.parse().ok()).collect() }
+impl Notation {
+    pub(crate) fn new(missing_texts: &[String], decimal_comma: bool) -> Self {
+        let missing_numbers = missing_texts.iter().filter_map(|text| text.parse().ok()).collect();
+        Self { missing_texts: missing_texts.to_vec(), missing_numbers, decimal_comma }
     }
 
     /// Whether a field stands for a value that is missing.
-    pub(crate) fn include(&self, field: &[u8]) -> bool {
-        is_missing(field) || self.texts.iter().any(|text| text.as_bytes() == field)
+    pub(crate) fn means_missing(&self, field: &[u8]) -> bool {
+        is_missing(field) || self.missing_texts.iter().any(|text| text.as_bytes() == field)
+    }
+
+    /// Parses a field as a finite number. The error says what is wrong with it.
+    fn parse_number(&self, field: &str) -> std::result::Result<f64, String> {
+        if !self.decimal_comma {
+            return parse_number(field);
+        }
+        if field.contains('.') && field.parse::<f64>().is_ok() {
+            return Err(format!("{field:?} has a point: numbers with a decimal comma have none, also not between thousands"));
+        }
+        parse_number(&field.replacen(',', ".", 1)).map_err(|what| if field.contains(',') { not_a_number(field) } else { what })
     }
 }
 
@@ -35,14 +50,14 @@ pub(crate) struct Cells<'a> {
     pub features: std::slice::IterMut<'a, f64>,
     pub label: &'a mut Vec<u8>,
     pub levels: &'a mut [Levels],
-    pub missing: &'a MissingMarks,
+    pub notation: &'a Notation,
     pub allow_missing: bool,
 }
 
 impl Cells<'_> {
     /// Stores a number; `None` if it stands for a missing value, which is not allowed.
     pub(crate) fn number(&mut self, value: f64) -> Option<()> {
-        let is_missing = !self.missing.numbers.is_empty() && self.missing.numbers.contains(&value);
+        let is_missing = !self.notation.missing_numbers.is_empty() && self.notation.missing_numbers.contains(&value);
         let value = if !is_missing { Some(value) } else { self.allow_missing.then_some(f64::NAN) };
         *self.features.next()? = value?;
         Some(())
@@ -51,18 +66,23 @@ impl Cells<'_> {
     /// Stores a field; `None` if it cannot be.
     pub(crate) fn field(&mut self, content: &[u8], role: Role) -> Option<()> {
         match role {
-            role if role.is_feature() && self.allow_missing && self.missing.include(content) => self.number(f64::NAN),
-            Role::Feature => self.number(truth(content).or_else(|| parse_number(text(content).ok()?).ok())?),
+            role if role.is_feature() && self.allow_missing && self.notation.means_missing(content) => self.number(f64::NAN),
+            Role::Feature => self.number(truth(content).or_else(|| self.notation.parse_number(text(content).ok()?).ok())?),
             Role::Date => self.number(parse_date(text(content).ok()?)?),
-            Role::Text(_) if self.missing.include(content) => None,
+            Role::Text(_) if self.notation.means_missing(content) => None,
             Role::Text(levels) => {
                 let code = self.levels.get_mut(levels)?.code(content).ok()?;
                 self.number(f64::from(code))
             }
             // Labels of rows have no other form of a missing one.
-            Role::Label if self.missing.include(content) && !is_missing(content) => Some(()),
+            Role::Label if self.notation.means_missing(content) && !is_missing(content) => Some(()),
             Role::Label => {
-                self.label.extend_from_slice(content);
+                match text(content).ok().filter(|content| self.notation.decimal_comma && content.contains(',')) {
+                    Some(content) if self.notation.parse_number(content).is_ok() => {
+                        self.label.extend_from_slice(content.replacen(',', ".", 1).as_bytes());
+                    }
+                    _ => self.label.extend_from_slice(content),
+                }
                 Some(())
             }
             Role::Dropped => Some(()),
@@ -99,22 +119,18 @@ pub(crate) struct ImportHint<'a> {
 }
 
 /// What is wrong with a field that [`Cells::field`] has refused.
-pub(crate) fn mistake(
-    field: &[u8],
-    role: Role,
-    levels: &[Levels],
-    missing: &MissingMarks,
-    hint: Option<ImportHint<'_>>,
-) -> String {
-    let is_missing = missing.include(field);
+pub(crate) fn mistake(field: &[u8], role: Role, levels: &[Levels], notation: &Notation, hint: Option<ImportHint<'_>>) -> String {
+    let is_missing = notation.means_missing(field);
     let field = match text(field) {
         Ok(field) => field,
         Err(what) => return what,
     };
     match (role, hint) {
-        (Role::Text(_) | Role::Date, Some(_)) if is_missing => {
-            format!("{field:?} looks missing: leave such rows out with --missing drop")
-        }
+        (Role::Date, Some(_)) if is_missing => format!("{field:?} looks missing: leave such rows out with --missing drop"),
+        (Role::Text(_), Some(_)) if is_missing => format!(
+            "{field:?} looks missing: leave such rows out with --missing drop, or make it a level of its own with --missing mean-and-flag \
+             if the column is one of --categorical"
+        ),
         (_, Some(_)) if is_missing => format!(
             "{field:?} looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag"
         ),
@@ -122,13 +138,17 @@ pub(crate) fn mistake(
         (Role::Text(index), _) => levels[index].clone().code(field.as_bytes()).err().unwrap_or_default(),
         (Role::Date, _) => format!("{:?} is not a date such as 2024-02-29", shortened(field)),
         (Role::Feature | Role::Label | Role::Dropped, hint) => {
-            let is_text = field.parse::<f64>().is_err() && field.replacen(',', ".", 1).parse::<f64>().is_err();
-            match hint.filter(|_| is_text && !field.is_empty()) {
+            match hint.filter(|_| is_word(field)) {
                 Some(hint) => what_a_text_may_be(field, &hint),
-                None => parse_number(field).err().unwrap_or_default(),
+                None => notation.parse_number(field).err().unwrap_or_default(),
             }
         }
     }
+}
+
+/// Whether a field is a text that is no number in any notation.
+pub(crate) fn is_word(field: &str) -> bool {
+    !field.is_empty() && field.parse::<f64>().is_err() && field.replacen(',', ".", 1).parse::<f64>().is_err()
 }
 
 /// What to type if a column of numbers holds a text.
@@ -161,10 +181,14 @@ pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
         Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),
         Err(_) if field.is_empty() => Err("is missing: remove the row or fill in a value".to_owned()),
         Err(_) if field.replacen(',', ".", 1).parse::<f64>().is_ok() => {
-            Err(format!("{field:?} is not a number: write decimals with a point"))
+            Err(format!("{field:?} is not a number: if numbers have a decimal comma, say so with --decimal comma"))
         }
-        Err(_) => Err(format!("{:?} is not a number: code texts as numbers, or remove the column", shortened(field))),
+        Err(_) => Err(not_a_number(field)),
     }
+}
+
+fn not_a_number(field: &str) -> String {
+    format!("{:?} is not a number: code texts as numbers, or remove the column", shortened(field))
 }
 
 /// Shortens a field for a message.

@@ -48,6 +48,8 @@ pub struct TableLayout {
     pub located: Vec<Column>,
     /// Further texts that stand for a missing value.
     pub na: Vec<String>,
+    /// Whether numbers have a decimal comma.
+    pub decimal_comma: bool,
     /// Whether features may be missing. A row has NaN there.
     pub allow_missing: bool,
     /// Whether messages propose options of `mpibayes import`.

@@ -2,7 +2,7 @@
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::batches::Batches;
-use crate::data::readers::cells::{Cells, ImportHint, MissingMarks, is_missing, mistake, parse_leading_number, text};
+use crate::data::readers::cells::{Cells, ImportHint, Notation, is_missing, is_word, mistake, parse_leading_number, text};
 use crate::data::readers::columns::{Column, Columns, Header, Role, TableLayout};
 use crate::data::readers::decimal::parse_short;
 use crate::data::readers::fields::{Delimiter, Fields, Records};
@@ -32,11 +32,29 @@ pub struct Table<'a> {
     input: Input<'a>,
     columns: Columns,
     levels: Vec<Levels>,
-    missing: MissingMarks,
+    notation: Notation,
     allow_missing: bool,
     is_import: bool,
-    /// Whether reading ended at a value that is missing.
-    ended_at_missing: bool,
+    /// The value at which reading ended, if it could not be read.
+    ended_at: Option<Unread>,
+}
+
+/// A value that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unread {
+    /// The place of its column in the file.
+    pub column: usize,
+    /// Whether it stands for a missing one.
+    pub is_missing: bool,
+    /// Whether it is a text that is no number in any notation.
+    pub is_word: bool,
+}
+
+impl Unread {
+    fn of(column: usize, field: &[u8], notation: &Notation) -> Self {
+        let is_missing = notation.means_missing(field);
+        Self { column, is_missing, is_word: !is_missing && text(field).is_ok_and(is_word) }
+    }
 }
 
 /// Where the rows are.
@@ -85,8 +103,8 @@ impl<'a> Table<'a> {
     fn new(input: Input<'a>, columns: Columns, layout: &TableLayout) -> Self {
         let TableLayout { allow_missing, is_import, .. } = *layout;
         let levels = vec![Levels::default(); layout.texts.len()];
-        let missing = MissingMarks::new(&layout.na);
-        Self { input, columns, levels, missing, allow_missing, is_import, ended_at_missing: false }
+        let notation = Notation::new(&layout.na, layout.decimal_comma);
+        Self { input, columns, levels, notation, allow_missing, is_import, ended_at: None }
     }
 
     /// Opens a text, whose first line tells the columns.
@@ -130,6 +148,11 @@ impl<'a> Table<'a> {
         (0..self.columns.roles.len()).filter(is_other).collect()
     }
 
+    /// Whether a column holds features that are numbers.
+    pub(crate) fn holds_numbers(&self, column: usize) -> bool {
+        self.columns.roles.get(column) == Some(&Role::Feature)
+    }
+
     /// Whether each feature is a date.
     pub fn dates(&self) -> Vec<bool> {
         self.columns.roles.iter().filter(|role| role.is_feature()).map(|&role| role == Role::Date).collect()
@@ -151,9 +174,9 @@ impl<'a> Table<'a> {
         Self { levels, ..self }
     }
 
-    /// Whether reading ended at a value that is missing.
-    pub(crate) fn ended_at_missing(&self) -> bool {
-        self.ended_at_missing
+    /// The value at which reading ended, if it could not be read.
+    pub(crate) fn ended_at(&self) -> Option<Unread> {
+        self.ended_at
     }
 
     /// The names of the features: the header's, or `x1`, `x2`, ... by column.
@@ -170,6 +193,11 @@ impl<'a> Table<'a> {
     pub(crate) fn feature_options(&self) -> Vec<String> {
         let roles = self.columns.roles.iter().enumerate();
         roles.filter(|(_, role)| role.is_feature()).map(|(column, _)| self.columns.described(column).1).collect()
+    }
+
+    /// How a user names a column in options.
+    pub(crate) fn option(&self, column: usize) -> String {
+        self.columns.described(column).1
     }
 
     /// The path of the file.
@@ -215,19 +243,19 @@ impl<'a> Table<'a> {
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut features = vec![0.0; self.features()];
         let mut label = Vec::new();
-        let (columns, levels, missing) = (&self.columns, &mut self.levels, &self.missing);
+        let (columns, levels, notation) = (&self.columns, &mut self.levels, &self.notation);
         let (allow_missing, is_import) = (self.allow_missing, self.is_import);
         let described = |row: u64, place: usize, field: &[u8], levels: &[Levels]| {
             let (column, option) = columns.described(place);
             let options = is_import.then_some(ImportHint { column: &option, may_be_missing: row > 0 });
-            format!("{column}: {}", mistake(field, columns.roles[place], levels, missing, options))
+            format!("{column}: {}", mistake(field, columns.roles[place], levels, notation, options))
         };
         match &mut self.input {
             Input::Batches(batches) => batches.rows(&columns.roles, |row, place| {
                 label.clear();
-                let mut cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
+                let mut cells = Cells { features: features.iter_mut(), label: &mut label, levels, notation, allow_missing };
                 if let Err((column, field)) = row.store(&mut cells) {
-                    self.ended_at_missing = missing.include(&field);
+                    self.ended_at = Some(Unread::of(column, &field, notation));
                     return Err(DataError::content(row.path, place, described(row.index, column, &field, levels)));
                 }
                 let label = text(&label).map_err(|what| DataError::content(row.path, place, format!("the label {what}")))?;
@@ -238,7 +266,7 @@ impl<'a> Table<'a> {
                 for index in 0.. {
                     let record = records.record();
                     label.clear();
-                    let cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
+                    let cells = Cells { features: features.iter_mut(), label: &mut label, levels, notation, allow_missing };
                     let read = match *delimiter {
                         Delimiter::Character(delimiter) => read_delimited(record, delimiter, &columns.roles, cells),
                         Delimiter::Blanks => read_blank_separated(record, &columns.roles, cells),
@@ -246,12 +274,12 @@ impl<'a> Table<'a> {
                     if read.is_none() {
                         label.clear();
                         fields.split(record, *delimiter);
-                        let cells = Cells { features: features.iter_mut(), label: &mut label, levels, missing, allow_missing };
+                        let cells = Cells { features: features.iter_mut(), label: &mut label, levels, notation, allow_missing };
                         if let Err(wrong) = read_any(&fields, &columns.roles, cells) {
                             let what = match wrong {
                                 Wrong::Record(what) => what,
                                 Wrong::Field(place, field) => {
-                                    self.ended_at_missing = missing.include(field);
+                                    self.ended_at = Some(Unread::of(place, field, notation));
                                     described(index, place, field, levels)
                                 }
                             };
@@ -336,7 +364,7 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
         Header::Detect => {}
     }
     let numbers = || fields.iter().zip(roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
-    let is_number = |field: &&[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
+    let is_number = |field: &&[u8]| text(field).is_ok_and(|field| is_number(field, layout.decimal_comma));
     let (found, count) = (numbers().filter(is_number).count(), numbers().count());
     // pandas and R write row numbers without a name.
     let is_unnamed = |&(place, field): &(usize, &[u8])| place == 0 && field.is_empty() && found == 0 && count > 1;
@@ -370,6 +398,10 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
     Ok(found == 0)
 }
 
+fn is_number(field: &str, decimal_comma: bool) -> bool {
+    field.parse::<f64>().is_ok() || decimal_comma && field.replacen(',', ".", 1).parse::<f64>().is_ok()
+}
+
 /// Reads a record with any quotes.
 fn read_any<'f>(fields: &'f Fields, roles: &[Role], mut cells: Cells<'_>) -> std::result::Result<(), Wrong<'f>> {
     if fields.has_text_after_quote() {
@@ -387,9 +419,10 @@ fn read_any<'f>(fields: &'f Fields, roles: &[Role], mut cells: Cells<'_>) -> std
 
 /// Reads a record without quotes within quoted fields; `None` if it has such quotes, or has an error. Then [`read_any`] reads it.
 fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells<'_>) -> Option<()> {
-    let mut at = 0;
+    let (mut at, has_points) = (0, !cells.notation.decimal_comma);
     for &role in roles {
-        if role == Role::Feature
+        if has_points
+            && role == Role::Feature
             && let Some((value, end)) = parse_short(record, at, delimiter)
         {
             cells.number(value)?;
@@ -397,7 +430,7 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells
             continue;
         }
         let field = record.get(at..)?;
-        let number = if role == Role::Feature { parse_leading_number(field) } else { None };
+        let number = if has_points && role == Role::Feature { parse_leading_number(field) } else { None };
         let length = match number {
             Some((value, length)) if field.get(length).is_none_or(|&byte| byte == delimiter) => {
                 cells.number(value)?;
@@ -434,10 +467,11 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells
 
 /// Like [`read_delimited`], for fields separated by blanks.
 fn read_blank_separated(record: &[u8], roles: &[Role], mut cells: Cells<'_>) -> Option<()> {
-    let mut rest = record.trim_ascii_end();
+    let (mut rest, has_points) = (record.trim_ascii_end(), !cells.notation.decimal_comma);
     for &role in roles {
         rest = rest.trim_ascii_start();
-        if role == Role::Feature
+        if has_points
+            && role == Role::Feature
             && let Some((value, length)) = parse_short(rest, 0, b' ').or_else(|| parse_leading_number(rest))
             && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
         {
@@ -472,7 +506,7 @@ mod tests {
             features: features.iter_mut(),
             label: &mut label,
             levels: &mut [],
-            missing: &MissingMarks::default(),
+            notation: &Notation::default(),
             allow_missing: false,
         };
         let read = match delimiter {

@@ -6,7 +6,7 @@ use crate::models::layout::flat_mut;
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, Array3, ArrayView2, Axis};
 use std::ops::Range;
 
 /// Predictions for some rows.
@@ -43,6 +43,30 @@ pub fn draw_targets<F: Real>(
         }
     });
     can_draw.then_some(drawn)
+}
+
+/// Overwrites `means` (N × rows × outputs), where `new` lists rows of groups that no training row has: with the mean of such a row given an
+/// effect of its group, drawn for each particle or draw. Rows have the numbers from `first` on.
+pub fn draw_means<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    new: &[usize],
+    (seed, first): (Seed, u64),
+    means: &mut Array3<f64>,
+    scratch: &mut Scratch<F>,
+) {
+    let unit = shard.target_unit();
+    let mut own = Array2::zeros((theta.nrows(), means.len_of(Axis(2))));
+    shard.blocks(scratch, |rows, batch, scratch| {
+        let before = new.partition_point(|&row| row < rows.start);
+        for &row in new[before..].iter().take_while(|&&row| row < rows.end) {
+            let one = batch.slice(row - rows.start..row - rows.start + 1);
+            let mut stream = seed.stream(Who::Run, first + row as u64, Purpose::Predictive);
+            model.draw_means(theta, one, &mut stream, own.view_mut(), scratch);
+            means.index_axis_mut(Axis(1), row).assign(&(&own * unit));
+        }
+    });
 }
 
 /// Predicts all rows of a shard from particles or draws (N × d), block by block.

@@ -209,6 +209,12 @@ impl<D: Family> Regression<D> {
         self.effects.as_ref().map_or(0.0, |effects| effects.new_group_sd(own, x))
     }
 
+    /// Draws how far η of a row deviates for a particle if its group is new; 0 if it is not.
+    fn draw_deviation<F: Real>(&self, theta: ArrayView2<F>, particle: usize, x: &[F], stream: &mut Stream) -> f64 {
+        let own = &flat(theta)[particle * self.predictor.dim()..][self.places.effects.clone()];
+        self.effects.as_ref().map_or(0.0, |effects| effects.draw_deviation(own, x, stream))
+    }
+
     fn add_losses_of_new_groups<F: Real>(
         &self,
         theta: ArrayView2<F>,
@@ -418,15 +424,34 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         let (prepared, x) = (self.prepare(theta), flat(row.x));
         self.predictors(theta, row, scratch, |block| {
             block.for_each(|particle, _, eta| {
-                let own = |effects: &GroupEffects| {
-                    let theta = flat(theta.slice(s![particle..=particle, ..]));
-                    effects.draw_deviation(&theta[self.places.effects.clone()], x, stream)
-                };
-                let deviation = self.effects.as_ref().map_or(0.0, own);
+                let deviation = self.draw_deviation(theta, particle, x, stream);
                 out[particle] = self.family.draw(&prepared[particle], eta.f64() + deviation, stream);
             });
         });
         true
+    }
+
+    fn is_of_new_group(&self, row: ArrayView1<F>) -> bool {
+        self.effects.as_ref().is_some_and(|effects| row.as_slice().is_some_and(|row| effects.is_new(row)))
+    }
+
+    fn draw_means(
+        &self,
+        theta: ArrayView2<F>,
+        row: Batch<F>,
+        stream: &mut Stream,
+        mut out: ArrayViewMut2<f64>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let (prepared, x) = (self.prepare(theta), flat(row.x));
+        out.fill(0.0);
+        self.predictors(theta, row, scratch, |block| {
+            self.family.smooth(block, self.predictor);
+            block.for_each(|particle, _, eta| {
+                let eta = eta.f64() + self.draw_deviation(theta, particle, x, stream);
+                self.family.predict(&prepared[particle], eta, row.y[0].f64(), 1.0, flat_mut(out.row_mut(particle)));
+            });
+        });
     }
 
     fn predict(

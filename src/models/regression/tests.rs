@@ -303,6 +303,35 @@ fn offsets_and_groups_enter_the_predictor() {
     assert_eq!(message, "a target is 1.5; counts are 0, 1, 2, ...");
 }
 
+/// The logarithm of the mean count of a new group is N(η, s²). False alarm: 1e-4.
+#[test]
+fn means_of_new_groups_are_as_wide_as_groups_differ() {
+    const DRAWS: usize = 20_000;
+    let data = schema(2, Output::Count, true);
+    let settings = PoissonSettings { group_slopes: vec!["x1".into()], ..PoissonSettings::default() };
+    let model = settings.build(&data).unwrap();
+    let own = array![0.5, -0.2, 0.1, -1.0, -0.7, 0.0, 0.0, 0.7, -0.4, 0.0, 0.0, 0.0, 0.0];
+    let theta = own.broadcast((DRAWS, 13)).unwrap().to_owned();
+    let x = array![[1.0, 2.0, 0.25, 1.0, 1.0], [1.0, 2.0, 0.25, 1.0, 4.0]];
+    let is_new: Vec<bool> = x.rows().into_iter().map(|row| Model::<f64>::is_of_new_group(&model, row)).collect();
+    assert_eq!(is_new, [false, true]);
+    let drawn = |row: usize| {
+        let (x, y) = (x.slice(s![row..=row, ..]), array![0.0]);
+        let mut means = Array2::zeros((DRAWS, 1));
+        let batch = Batch { x, y: y.view() };
+        model.draw_means(theta.view(), batch, &mut check::stream(5), means.view_mut(), &mut Scratch::new());
+        let logs = means.column(0).mapv(f64::ln);
+        (logs.mean().unwrap(), logs.var(1.0))
+    };
+    let (eta, variance) = (0.5 - 0.4 + 0.1 + 0.25, (-2.0_f64).exp() + (-1.4_f64).exp() * 4.0);
+    let (mean, spread) = drawn(1);
+    let draws = DRAWS as f64;
+    assert!((mean - eta).abs() < 4.0 * (variance / draws).sqrt(), "{mean} {eta}");
+    assert!((spread / variance - 1.0).abs() < 4.0 * (2.0 / draws).sqrt(), "{spread} {variance}");
+    // The control: the mean of a known group has no spread, given the parameters.
+    assert!(drawn(0).1 < 1e-20);
+}
+
 /// Where its dispersion vanishes, the negative binomial distribution is Poisson's, for small and large counts.
 #[test]
 fn a_negative_binomial_without_dispersion_is_poisson() {

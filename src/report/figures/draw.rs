@@ -4,7 +4,7 @@ use super::kind::FigureKind;
 use crate::methods::common::full_scores::SCORES;
 use crate::metrics::seeds::Band;
 use crate::plots::{self, Curve, Figure, HistoryOptions};
-use crate::report::coefficients::{Coefficients, InDataUnits, Interval, is_standardized};
+use crate::report::coefficients::{CoefficientOptions, Coefficients, InDataUnits, is_standardized};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
 use crate::report::posterior::PosteriorGroup;
@@ -19,14 +19,14 @@ const DEFAULT_METRICS: [&str; 4] = ["accuracy", "rmse", "perplexity", "log_likel
 pub struct RunFigures<'a> {
     run: &'a RunResults,
     samples: OnceCell<Option<Samples>>,
-    /// The interval of coefficients.
-    interval: Interval,
+    /// What is wanted of coefficients.
+    coefficients: CoefficientOptions,
 }
 
 impl<'a> RunFigures<'a> {
-    /// The figures of a run, with this interval of coefficients.
-    pub fn new(run: &'a RunResults, interval: Interval) -> Self {
-        Self { run, samples: OnceCell::new(), interval }
+    /// The figures of a run, with what is wanted of coefficients.
+    pub fn new(run: &'a RunResults, coefficients: CoefficientOptions) -> Self {
+        Self { run, samples: OnceCell::new(), coefficients }
     }
 
     fn samples(&self) -> Result<Option<&Samples>> {
@@ -57,7 +57,7 @@ impl<'a> RunFigures<'a> {
                 .transpose()?
                 .flatten(),
             FigureKind::Bias => self.bias()?,
-            FigureKind::Coefficients => match Coefficients::of(&self.run.file, self.interval)? {
+            FigureKind::Coefficients => match Coefficients::of(&self.run.file, &self.coefficients)? {
                 InDataUnits::Table(coefficients) => coefficients.forest(parameters),
                 InDataUnits::Unknown(_) | InDataUnits::Nothing => None,
             },
