@@ -467,7 +467,9 @@ fn other_texts(path: &Path, column: usize, table: &Table, layout: &TableLayout) 
             if is_enough { Err(DataError::Request(String::new())) } else { Ok(()) }
         });
         // Rows without numbers, dates that are none, and records that cannot be read end the search.
-        let Some(end) = table.ended_at().filter(|end| read.is_err() && end.is_word && table.holds_numbers(end.column)) else { break };
+        let Some(end) = table.ended_at().filter(|end| read.is_err() && end.is_word && table.holds_numbers(end.column)) else {
+            break;
+        };
         found.push(table.option(end.column));
         layout.drop.push(Column::Number(end.column + 1));
     }
