@@ -87,6 +87,11 @@ pub fn value(value: f64) -> String {
     }
 }
 
+/// A number with two decimals where they say enough, for reports of results.
+pub fn short_value(value: f64) -> String {
+    if (0.095..1000.0).contains(&value.abs()) { format!("{value:.2}") } else { self::value(value) }
+}
+
 /// A column of numbers, formatted as by [`value`] but all in the same way, so that their decimal points are aligned.
 pub fn values(values: &[f64]) -> Vec<String> {
     let finite = || values.iter().filter(|value| value.is_finite());

@@ -10,6 +10,8 @@ pub trait SimdLevel {
     const FMA: bool;
     /// Whether there are 32 registers of 512 bits (AVX-512); otherwise assume 16 registers of 256 bits.
     const WIDE: bool;
+    /// Whether there is AVX2, as on all levels above the baseline of x86-64.
+    const AVX2: bool = Self::FMA && cfg!(target_arch = "x86_64");
 }
 
 /// AVX-512.
@@ -51,47 +53,100 @@ pub trait SimdKernel {
     fn compute<U: SimdLevel>(self) -> Self::Output;
 }
 
+/// The levels of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    #[cfg(target_arch = "x86_64")]
+    Wide,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Fused,
+    #[cfg(not(target_arch = "aarch64"))]
+    Baseline,
+}
+
+impl Level {
+    #[cfg(target_arch = "x86_64")]
+    const ALL: &[Self] = &[Self::Wide, Self::Fused, Self::Baseline];
+    // On AArch64 fused multiply-adds are part of the baseline; elsewhere a software one would be slow.
+    #[cfg(target_arch = "aarch64")]
+    const ALL: &[Self] = &[Self::Fused];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    const ALL: &[Self] = &[Self::Baseline];
+
+    /// Whether this machine has it.
+    fn is_here(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = || {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
+            };
+            match self {
+                Self::Wide => avx2() && avx512(),
+                Self::Fused => avx2(),
+                Self::Baseline => true,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        true
+    }
+
+    /// Runs a kernel on this level, which the machine must have.
+    fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+            fn avx512<K: SimdKernel>(kernel: K) -> K::Output {
+                kernel.compute::<Wide>()
+            }
+
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2<K: SimdKernel>(kernel: K) -> K::Output {
+                kernel.compute::<Fused>()
+            }
+
+            match self {
+                // SAFETY: only levels of this machine are run, so it has every feature that the function enables.
+                Self::Wide => unsafe { avx512(kernel) },
+                // SAFETY: as above.
+                Self::Fused => unsafe { avx2(kernel) },
+                Self::Baseline => kernel.compute::<Baseline>(),
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            kernel.compute::<Fused>()
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            kernel.compute::<Baseline>()
+        }
+    }
+}
+
 /// Runs a kernel with the widest SIMD instructions of this machine (x86-64: AVX-512, AVX2 with FMA, or the baseline).
 ///
 /// AVX2 and AVX-512 give the same bits for elementwise work; the x86 baseline has no fused multiply-add and rounds differently.
 pub fn dispatch<K: SimdKernel>(kernel: K) -> K::Output {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        fn avx512<K: SimdKernel>(kernel: K) -> K::Output {
-            kernel.compute::<Wide>()
-        }
+    let widest = Level::ALL.iter().find(|level| level.is_here());
+    // The baseline is everywhere.
+    widest.unwrap_or(&Level::ALL[Level::ALL.len() - 1]).run(kernel)
+}
 
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<K: SimdKernel>(kernel: K) -> K::Output {
-            kernel.compute::<Fused>()
-        }
+/// How many levels this machine has, for tests.
+#[cfg(test)]
+pub(crate) fn levels() -> usize {
+    Level::ALL.iter().filter(|level| level.is_here()).count()
+}
 
-        let avx2_with_fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        if avx2_with_fma
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512bw")
-        {
-            // SAFETY: this machine has every feature that the function enables.
-            return unsafe { avx512(kernel) };
-        }
-        if avx2_with_fma {
-            // SAFETY: as above.
-            return unsafe { avx2(kernel) };
-        }
-        kernel.compute::<Baseline>()
-    }
-    // On AArch64 fused multiply-adds are part of the baseline; elsewhere a software one would be slow.
-    #[cfg(target_arch = "aarch64")]
-    {
-        kernel.compute::<Fused>()
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        kernel.compute::<Baseline>()
-    }
+/// Runs a kernel on one of the levels of this machine, of which the widest is the first, for tests.
+#[cfg(test)]
+pub(crate) fn on_level<K: SimdKernel>(number: usize, kernel: K) -> K::Output {
+    let mut here = Level::ALL.iter().filter(|level| level.is_here());
+    here.nth(number).unwrap_or(&Level::ALL[Level::ALL.len() - 1]).run(kernel)
 }
 
 /// Defines a function whose body [`dispatch`] compiles once for each SIMD level.

@@ -1,12 +1,16 @@
 //! `mpibayes compare`: several runs in one table and one figure.
 
 use super::drawing;
+use super::import::interval;
 use super::output::print;
 use super::picture::{Axis, BandArgs, PictureArgs};
 use super::several_runs::SeveralRuns;
+use super::summary::per;
 use crate::report::RunResults;
 use crate::report::agreement::{self, Agreement, Reference};
+use crate::report::coefficients::{CoefficientOptions, Interval, IntervalKind, Per};
 use crate::report::comparison::Comparison;
+use crate::report::side_by_side::{self, CoefficientsOfRun};
 use crate::results::XAxis;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -16,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   mpibayes compare runs/dsvgd runs/svgd
   mpibayes compare runs/dsvgd runs/svgd --reference runs/hmc
+  mpibayes compare runs/groups runs/pooled --coefficients --per age=10 --interval 0.95
   mpibayes compare runs/* --metric log_likelihood --against seconds --output comparison.svg
   mpibayes compare runs/sweep --output sweep.svg --band range
   mpibayes compare runs/* --csv > runs.csv";
@@ -30,6 +35,21 @@ pub struct CompareArgs {
     /// Compare the posteriors of the runs with that of this one, such as a run of hmc
     #[arg(long, value_name = "RUN", conflicts_with_all = ["metric", "against", "output"])]
     pub reference: Option<PathBuf>,
+    /// Show the coefficients of regressions side by side, in the units of the data; models, priors and data may differ
+    #[arg(long, conflicts_with_all = ["reference", "metric", "against", "output", "each_run"])]
+    pub coefficients: bool,
+    /// The share of the posterior in the intervals of coefficients [default: 0.9]
+    #[arg(long, value_name = "SHARE", value_parser = interval, requires = "coefficients")]
+    pub interval: Option<f64>,
+    /// Which interval with this share [default: quantile]
+    #[arg(long, value_enum, requires = "coefficients")]
+    pub kind: Option<IntervalKind>,
+    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    #[arg(long, value_name = "COLUMN=UNITS", value_parser = per, requires = "coefficients")]
+    pub per: Vec<Per>,
+    /// Show the effects of groups too
+    #[arg(long, requires = "coefficients")]
+    pub all: bool,
     /// The metric to draw [default: the first of accuracy, rmse, perplexity and log_likelihood that a run has]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
@@ -56,6 +76,17 @@ pub struct CompareArgs {
     pub csv: bool,
 }
 
+/// The coefficients of the runs side by side.
+fn coefficients<'a>(args: &CompareArgs, runs: impl Iterator<Item = (&'a str, &'a RunResults)>) -> anyhow::Result<String> {
+    let interval = Interval::chosen(args.interval, args.kind);
+    let read = CoefficientsOfRun::read(runs, &CoefficientOptions { interval, per: args.per.clone(), draws: false })?;
+    Ok(match (args.json, args.csv) {
+        (true, _) => serde_json::to_string_pretty(&read)? + "\n",
+        (_, true) => side_by_side::csv(&read)?,
+        _ => side_by_side::table(&read, args.all),
+    })
+}
+
 /// Prints the table, and draws the figure.
 ///
 /// # Errors
@@ -73,6 +104,11 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(metric) = &args.metric {
         comparison.check_metric(&runs, metric)?;
+    }
+    if args.coefficients {
+        let named = comparison.runs.iter().map(|entry| entry.run.as_str()).zip(&runs);
+        print(&coefficients(args, named)?).context("cannot print the coefficients")?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(reference) = &args.reference {
         let names = comparison.runs.iter().map(|entry| entry.run.as_str());

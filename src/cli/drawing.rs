@@ -154,7 +154,14 @@ pub(super) fn draw_comparison(
 /// When the figure does not fit its size, or a file cannot be written.
 fn write(picture: &PictureArgs, figure: &Figure, stem: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let named = Format::of(stem);
-    let drawing = figure.draw(picture.size)?;
+    let bare = || Figure {
+        title: String::new(),
+        subtitle: String::new(),
+        caption: String::new(),
+        remark: String::new(),
+        ..figure.clone()
+    };
+    let drawing = if picture.bare { bare().draw(picture.size)? } else { figure.draw(picture.size)? };
     let mut files = Vec::new();
     for format in [Format::Svg, Format::Png] {
         let wanted = match (picture.format.as_slice(), named) {

@@ -1,6 +1,6 @@
 //! Command-line arguments for figures.
 
-use super::import::share;
+use super::import::interval;
 use super::summary::per;
 use crate::metrics::seeds::Band;
 use crate::report::coefficients::Per;
@@ -19,6 +19,9 @@ pub struct PictureArgs {
     /// Width and height in pixels of the SVG (96 per inch), such as 800x600 [default: chosen by the number of panels]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
     pub size: Option<(u32, u32)>,
+    /// Draw no title, no description of the run and no caption, for a paper that has its own
+    #[arg(long)]
+    pub bare: bool,
     /// Resolution of the PNG: its pixels for each pixel of the SVG, in each direction
     #[arg(long, value_name = "FACTOR", default_value = "2", value_parser = scale)]
     pub scale: f64,
@@ -149,7 +152,7 @@ pub struct PlotArgs {
     #[arg(long)]
     pub details: bool,
     /// The share of the posterior in the intervals of `coefficients` [default: 0.9]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = interval)]
     pub interval: Option<f64>,
     /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
     #[arg(long, value_name = "COLUMN=UNITS", value_parser = per)]

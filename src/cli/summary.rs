@@ -1,6 +1,6 @@
 //! `mpibayes summary`: the results of a run, as text, as JSON, or a single metric.
 
-use super::import::share;
+use super::import::interval;
 use super::output::print;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
@@ -34,7 +34,7 @@ pub struct SummaryArgs {
     #[arg(long, conflicts_with = "get")]
     pub all: bool,
     /// The share of the posterior in the intervals of coefficients [default: 0.9]
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "get")]
+    #[arg(long, value_name = "SHARE", value_parser = interval, conflicts_with = "get")]
     pub interval: Option<f64>,
     /// Which interval with this share [default: quantile]
     #[arg(long, value_enum, conflicts_with = "get")]

@@ -58,7 +58,7 @@ pub(crate) use error::listed;
 pub use error::{DataError, Place, Result};
 pub use generate::Generator;
 pub use import::arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
-pub use import::images::{IdxPair, import_idx};
+pub use import::images::{IdxPair, import_first_idx, import_idx};
 pub use import::libsvm::{LibsvmImport, import_libsvm};
 pub(crate) use import::recipe::ExtraColumns;
 pub use import::recipe::{ColumnUse, Recipe, UsedColumn};

@@ -333,6 +333,26 @@ fn weigh<U: SimdLevel>(
             (std::mem::transmute::<__m512, [f32; LANES]>(weights), u32::from(old_lane))
         };
     }
+    #[cfg(target_arch = "x86_64")]
+    if U::AVX2 {
+        use std::arch::x86_64::*;
+        // SAFETY: these levels have AVX2, and `q` has an element for each topic and for K.
+        return unsafe {
+            let half = |at: usize| {
+                let entries = _mm256_loadu_si256(line.as_ptr().add(at).cast());
+                let topics = _mm256_and_si256(entries, _mm256_set1_epi32(topic_mask as i32));
+                let is_old = _mm256_cmpeq_epi32(topics, _mm256_set1_epi32(old_topic as i32));
+                // −1 in the lane of the old topic.
+                let counts = _mm256_add_epi32(_mm256_srl_epi32(entries, _mm_cvtsi32_si128(topic_bits as i32)), is_old);
+                let q = _mm256_i32gather_ps::<4>(q.as_ptr(), topics);
+                let q = _mm256_blendv_ps(q, _mm256_set1_ps(q_without), _mm256_castsi256_ps(is_old));
+                let weights = _mm256_mul_ps(_mm256_cvtepi32_ps(counts), q);
+                (weights, _mm256_movemask_ps(_mm256_castsi256_ps(is_old)) as u32)
+            };
+            let ((low, old_low), (high, old_high)) = (half(0), half(8));
+            (std::mem::transmute::<[__m256; 2], [f32; LANES]>([low, high]), old_low | old_high << 8)
+        };
+    }
     let mut weights = [0.0_f32; LANES];
     let mut old_lane = 0;
     for lane in 0..LANES {

@@ -56,6 +56,23 @@ pub(super) fn scan<U: SimdLevel>(lanes: &[f32; LANES]) -> [f32; LANES] {
             std::mem::transmute::<__m512, [f32; LANES]>(_mm512_add_ps(running, before))
         };
     }
+    #[cfg(target_arch = "x86_64")]
+    if U::AVX2 {
+        use std::arch::x86_64::*;
+        // SAFETY: these levels have AVX2.
+        return unsafe {
+            let (low, high) = (_mm256_loadu_ps(lanes.as_ptr()), _mm256_loadu_ps(lanes.as_ptr().add(8)));
+            let first = _mm256_castps256_ps128(low);
+            let second = _mm_add_ps(first, _mm256_extractf128_ps::<1>(low));
+            let third = _mm_add_ps(second, _mm256_castps256_ps128(high));
+            let fourth = _mm_add_ps(third, _mm256_extractf128_ps::<1>(high));
+            let columns: [f32; 4] = std::mem::transmute(fourth);
+            let two = columns[0] + columns[1];
+            let before = _mm_setr_ps(0.0, columns[0], two, two + columns[2]);
+            let running = [first, second, third, fourth].map(|column| _mm_add_ps(column, before));
+            std::mem::transmute::<[__m128; 4], [f32; LANES]>(running)
+        };
+    }
     let mut running = *lanes;
     for lane in 4..LANES {
         running[lane] += running[lane - 4];
@@ -78,6 +95,19 @@ pub(super) fn below<U: SimdLevel>(running: &[f32; LANES], point: f32) -> u32 {
         return unsafe {
             let below = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_loadu_ps(running.as_ptr()), _mm512_set1_ps(point));
             u32::from(below).count_ones()
+        };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if U::AVX2 {
+        use std::arch::x86_64::*;
+        // SAFETY: these levels have AVX2.
+        return unsafe {
+            let point = _mm256_set1_ps(point);
+            let half = |at: usize| {
+                let below = _mm256_cmp_ps::<_CMP_LE_OQ>(_mm256_loadu_ps(running.as_ptr().add(at)), point);
+                _mm256_movemask_ps(below).count_ones()
+            };
+            half(0) + half(8)
         };
     }
     running.iter().map(|&running| u32::from(running <= point)).sum()
@@ -153,8 +183,9 @@ mod tests {
                 }
             }
             let point = (uniform(&mut stream) * 2.0) as f32;
-            let (running, below) = vector::dispatch(Both(lanes, point));
-            assert_eq!((running, below), Both(lanes, point).compute::<Baseline>());
+            let (running, below) = Both(lanes, point).compute::<Baseline>();
+            let on_levels: Vec<_> = (0..vector::levels()).map(|level| vector::on_level(level, Both(lanes, point))).collect();
+            assert!(on_levels.iter().all(|found| *found == (running, below)), "{on_levels:?}");
             let mut before = 0.0;
             for number in 0..LANES as u32 {
                 let lane = place_of(number);

@@ -58,7 +58,7 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
         Mark::Points { points: centers.collect(), color, radius: 3.6, opacity: 1.0 },
     ];
     let numbers = |row: &ForestRow| {
-        let [center, low, high] = [row.center, row.interval[0], row.interval[1]].map(text::value);
+        let [center, low, high] = [row.center, row.interval[0], row.interval[1]].map(text::short_value);
         format!("{center} ({low} to {high})")
     };
     let beside = shown.iter().enumerate().map(|(place, row)| (height(place), numbers(row))).collect();
@@ -69,7 +69,8 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
         0 => String::new(),
         more => format!("{more} more are not shown."),
     };
-    Some(Figure { legend, cell: (720.0, OTHER + ROW * shown.len() as f64), remark, ..figure })
+    let caption = "For one unit of a column, or the number that is named, or for a level against its reference.".into();
+    Some(Figure { legend, caption, cell: (720.0, OTHER + ROW * shown.len() as f64), remark, ..figure })
 }
 
 /// Round ratios between these logarithms, at their logarithms.

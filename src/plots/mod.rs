@@ -31,4 +31,4 @@ pub use forest::{ForestRow, forest};
 pub use history::{HistoryOptions, history};
 pub use parameters::Selection;
 pub use posterior::{pair, posterior};
-pub use reliability::reliability;
+pub use reliability::{reliability, reliability_of_draws};

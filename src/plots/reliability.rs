@@ -4,6 +4,7 @@ use super::canvas::Stroke;
 use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
 use super::parameters::counted;
+use crate::metrics::Classification;
 use crate::results::{METRICS, ResultFile, Table};
 
 /// The table of reliability bins.
@@ -54,7 +55,32 @@ pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
         let row = (0..metrics.rows()).rfind(|&row| metrics.agent[row].is_none() && metrics.step[row] == step)?;
         metrics.column(name).map(|values| values[row]).filter(|value| value.is_finite())
     };
+    Ok(Some(diagram(&bins, &format!("Round {step}"), metric)))
+}
 
+/// The reliability diagram of predictions by all draws of all chains.
+pub fn reliability_of_draws(found: &Classification) -> Figure {
+    let bins: Vec<Bin> = found
+        .reliability
+        .iter()
+        .map(|bin| Bin {
+            lower: bin.lower,
+            upper: bin.upper,
+            rows: bin.rows as f64,
+            accuracy: bin.accuracy,
+            confidence: bin.confidence,
+        })
+        .collect();
+    let metric = |name: &str| match name {
+        "ece" => Some(found.ece),
+        "mce" => Some(found.mce),
+        "mce_20" => Some(found.mce_20).filter(|value| value.is_finite()),
+        _ => None,
+    };
+    diagram(&bins, "Predictions by all draws of all chains", metric)
+}
+
+fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Figure {
     let filled: Vec<&Bin> = bins.iter().filter(|bin| bin.rows > 0.0).collect();
     let of_bins = series(0);
     let diagonal = Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) };
@@ -94,7 +120,7 @@ pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
     .into_iter()
     .filter_map(|(name, label)| metric(name).map(|value| format!("{label} {value:.4}")))
     .collect();
-    let mut caption = format!("Round {step}, {}", counted(rows, "test row"));
+    let mut caption = format!("{what}, {}", counted(rows, "test row"));
     if !errors.is_empty() {
         caption = format!("{caption}: {}", errors.join(", "));
     }
@@ -103,7 +129,7 @@ pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
         Key { label: "perfect calibration".into(), sample: Sample::Line(diagonal) },
         Key { label: "test rows in a bin".into(), sample: bars(color) },
     ];
-    Ok(Some(Figure {
+    Figure {
         title: "Reliability".into(),
         subtitle: String::new(),
         legend,
@@ -112,7 +138,7 @@ pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
         cell: (560.0, 118.0),
         caption: caption + ".",
         remark: String::new(),
-    }))
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Agreement {
     pub draws: usize,
     /// The largest distance of a mean from that of the reference, in standard deviations of the reference.
     pub shift: f64,
+    /// The Monte Carlo error of this distance, from both runs; NaN for particles.
+    pub shift_error: f64,
     /// The parameter with this distance.
     pub shifted: String,
     /// The smallest standard deviation over that of the reference.
@@ -50,15 +52,6 @@ impl<'a> Reference<'a> {
         let group = posterior(run)?;
         let judgment = Judgment::of(std::slice::from_ref(&group), &Evidence::of(&run.file)?);
         Ok(Self { run, group, judgment })
-    }
-
-    /// The largest Monte Carlo standard error of a mean, in posterior standard deviations; none for particles.
-    pub fn error_of_means(&self) -> Option<f64> {
-        let errors = self.group.estimates.iter().map(|parameter| {
-            let estimate = &parameter.estimate;
-            Some(estimate.convergence?.mcse_mean / estimate.sd)
-        });
-        errors.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
     }
 
     /// Whether a run has the posterior of the reference: the same data, model and temperature.
@@ -106,12 +99,16 @@ impl Agreement {
             values.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, String::new()))
         };
         let (shift, shifted) = largest(&|here, there| ((here.estimate.mean - there.estimate.mean) / there.estimate.sd).abs());
+        let error = |parameter: &Parameter| parameter.estimate.convergence.as_ref().map_or(f64::NAN, |found| found.mcse_mean);
+        let pair = pairs.iter().find(|(here, _)| here.name == shifted);
+        let shift_error = pair.map_or(f64::NAN, |(here, there)| error(here).hypot(error(there)) / there.estimate.sd);
         let (narrowness, narrowest) = largest(&|here, there| there.estimate.sd / here.estimate.sd);
         let (largest_sd_ratio, widest) = largest(&|here, there| here.estimate.sd / there.estimate.sd);
         Ok(Self {
             run: name.to_owned(),
             draws: group.chains * group.draws,
             shift,
+            shift_error,
             shifted,
             smallest_sd_ratio: narrowness.recip(),
             narrowest,
@@ -123,6 +120,13 @@ impl Agreement {
 }
 
 impl Agreement {
+    fn shift_with_error(&self) -> String {
+        match self.shift_error.is_nan() {
+            true => format!("{:.2}", self.shift),
+            false => format!("{:.2} ± {:.2}", self.shift, self.shift_error),
+        }
+    }
+
     /// The first words of the judgment.
     fn outcome(&self) -> String {
         let text = self.judgment.as_ref().map_or("-", |judgment| judgment.text.as_str());
@@ -154,6 +158,7 @@ pub fn csv(agreements: &[Agreement]) -> csv::Result<String> {
         "run",
         "draws",
         "shift",
+        "shift_error",
         "shifted",
         "smallest_sd_ratio",
         "narrowest",
@@ -166,6 +171,7 @@ pub fn csv(agreements: &[Agreement]) -> csv::Result<String> {
             agreement.run.clone(),
             agreement.draws.to_string(),
             agreement.shift.to_string(),
+            if agreement.shift_error.is_nan() { String::new() } else { agreement.shift_error.to_string() },
             agreement.shifted.clone(),
             agreement.smallest_sd_ratio.to_string(),
             agreement.narrowest.clone(),
@@ -183,7 +189,7 @@ pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> Str
     let columns = [
         ("run".to_owned(), cells(&|agreement| agreement.run.clone())),
         ("draws".into(), cells(&|agreement| text::count(agreement.draws))),
-        ("shift".into(), cells(&|agreement| format!("{:.2}", agreement.shift))),
+        ("shift".into(), cells(&Agreement::shift_with_error)),
         ("of".into(), cells(&|agreement| agreement.shifted.clone())),
         ("least sd ratio".into(), cells(&|agreement| format!("{:.2}", agreement.smallest_sd_ratio))),
         ("of".into(), cells(&|agreement| agreement.narrowest.clone())),
@@ -191,11 +197,17 @@ pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> Str
         ("of".into(), cells(&|agreement| agreement.widest.clone())),
         ("judgment".into(), cells(&Agreement::outcome)),
     ];
+    let exchangeable = match reference.run.file.info().model == "network" {
+        true => {
+            "  The units of a network can be exchanged, so its parameters need not agree: compare the metrics of test rows, without \
+             --reference\n"
+        }
+        false => "",
+    };
     let judgment = reference.judgment.as_ref().map_or_else(String::new, |judgment| format!("  reference: {}\n", judgment.text));
-    let error = reference.error_of_means().map_or_else(String::new, |error| format!(", which knows them to {error:.2}"));
     format!(
-        "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference{error}\n  sd ratio: sd of the \
-         run over that of the reference\n",
+        "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference, ± its Monte Carlo error\n  sd ratio: sd of the \
+         run over that of the reference\n{exchangeable}",
         text::table(&columns)
     )
 }

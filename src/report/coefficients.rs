@@ -83,6 +83,13 @@ pub struct Coefficient {
     is_effect: bool,
 }
 
+impl Coefficient {
+    /// Whether it is the effect of one of many groups.
+    pub(super) fn is_of_group(&self) -> bool {
+        self.is_group
+    }
+}
+
 /// An interval that contains a share of the posterior.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
@@ -139,7 +146,7 @@ impl Interval {
     }
 
     /// What it is, in a heading.
-    fn description(self) -> String {
+    pub(super) fn description(self) -> String {
         let kind = match self.kind {
             IntervalKind::Quantile => "interval",
             IntervalKind::Hdi => "highest-density interval",
@@ -286,13 +293,12 @@ impl Coefficients {
         };
         let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
         let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
-        let unit = "a unit of the column or a level against its reference";
         let (title, label) = match self.ratio {
             Some(ratio) => {
                 let title = ratio[..1].to_uppercase() + &ratio[1..] + "s";
-                (title, format!("{ratio}{of}, for {unit}"))
+                (title, format!("{ratio}{of}"))
             }
-            None => ("Coefficients".to_owned(), format!("change of the target, for {unit}")),
+            None => ("Coefficients".to_owned(), "change of the target".into()),
         };
         forest(&title, &label, &self.interval.description(), self.ratio.is_some(), &rows)
     }

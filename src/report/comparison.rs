@@ -79,7 +79,7 @@ pub struct Entry {
     pub finished: bool,
     /// Its values of the keys in which the runs differ; `None` if its configuration does not have the key.
     pub settings: BTreeMap<String, Option<String>>,
-    /// Its final metrics, by name; missing values are NaN (`null` in JSON).
+    /// Its metrics, of all draws where these predict, by name; missing values are NaN (`null` in JSON).
     #[serde(serialize_with = "text::as_object")]
     pub metrics: Vec<(String, f64)>,
     /// Whether its draws can be used, if it is finished and has draws of a posterior.
@@ -383,6 +383,7 @@ impl Entry {
         config.entry("method.name".into()).or_insert_with(|| summary.method.clone());
         config.entry("model.name".into()).or_insert_with(|| summary.model.clone());
         config.entry(SEED.into()).or_insert_with(|| summary.seed.to_string());
+        let metrics = summary.best_metrics();
         Ok(Self {
             run: name,
             file: summary.file,
@@ -394,7 +395,7 @@ impl Entry {
             seconds: last(SECONDS).unwrap_or(f64::NAN),
             bytes: (!summary.traffic.is_empty())
                 .then(|| summary.traffic.iter().fold(0, |sum: u64, traffic| sum.saturating_add(traffic.bytes))),
-            metrics: summary.metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
+            metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
             digest: summary.data_digest,
             config,
         })

@@ -213,7 +213,10 @@ fn not_measured(group: &PosteriorGroup) -> String {
     let what = if group.kind == SampleKind::Particles { "particle" } else { "draw" };
     let reason = match group.parameters {
         parameters if parameters > MAX_PARAMETERS => {
-            format!("the model has {} parameters, more than {MAX_PARAMETERS}", text::count(parameters))
+            format!(
+                "the model has {} parameters, more than {MAX_PARAMETERS}. Judge it by how it predicts test rows, beside other methods",
+                text::count(parameters)
+            )
         }
         _ if draws < needed => format!("the run has {}, and {needed} are needed", text::counted(draws, what)),
         _ => "evaluate.bias = false, or the method does not sample the posterior".into(),
@@ -271,17 +274,22 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
         (Verdict::Undecided, _) if is_normal => (
             JudgmentOutcome::Undecided,
             "undecided: no bias was found, but the posterior is not so close to a normal distribution that the one that the method fits \
-             must be right. hmc tells"
+             must be right. Compare with hmc"
                 .into(),
         ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
-            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell, and hmc tells".into(),
+            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell; else compare with hmc".into(),
         ),
         _ => {
-            let text =
-                "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few or constant. hmc tells";
-            (JudgmentOutcome::Unknown, text.into())
+            let reason = match bias.nonlinearity.is_finite() {
+                true => {
+                    "around these draws the posterior is too far from a Gaussian for this measurement, as with few groups. A longer run \
+                     does not change this"
+                }
+                false => "the draws are too few or constant",
+            };
+            (JudgmentOutcome::Unknown, format!("bias unknown: {reason}. Compare with hmc"))
         }
     }
 }

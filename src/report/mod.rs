@@ -9,6 +9,7 @@ pub mod judgment;
 pub mod loo;
 pub mod posterior;
 mod run;
+pub mod side_by_side;
 pub mod summary;
 pub mod test_rows;
 pub mod topics;

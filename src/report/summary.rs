@@ -14,6 +14,7 @@ use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
+use crate::metrics::{Bin, Classification};
 use crate::results::{HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
 use crate::text;
 use serde::Serialize;
@@ -70,9 +71,9 @@ pub struct Summary {
     pub spread: Vec<TableRow>,
     /// The columns that the method logged in each round.
     pub history: Vec<TableRow>,
-    /// Accuracy by confidence: the bins of each evaluation.
+    /// Accuracy by confidence: the bins of each evaluation, or for chains those of the predictions by all draws.
     pub reliability: Vec<TableRow>,
-    /// Accuracy by class: the classes of each evaluation.
+    /// Accuracy by class: the classes of each evaluation, or for chains those of the predictions by all draws.
     pub classes: Vec<TableRow>,
     /// Whether chains stay elastically coupled while draws are taken.
     pub stays_coupled: bool,
@@ -139,21 +140,29 @@ impl Summary {
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
-        let classes = rows_by_round(&table(CLASSES)?);
         let (coefficients, why_no_coefficients) = match Coefficients::of(file, options)? {
             InDataUnits::Table(coefficients) => (Some(coefficients), None),
             InDataUnits::Unknown(why) => (None, Some(why)),
             InDataUnits::Nothing => (None, None),
         };
+        let is_of_chains = draws.iter().any(|draws| draws.group == POSTERIOR && draws.kind == SampleKind::Chains);
+        let of_all_draws = evidence.test_rows.as_ref().and_then(|rows| rows.classes.as_ref()).filter(|_| is_of_chains);
+        let classes = match of_all_draws {
+            Some(found) => classes_of(found, done),
+            None => rows_by_round(&table(CLASSES)?),
+        };
         Ok(Self {
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
             coefficients,
             why_no_coefficients,
+            reliability: match of_all_draws {
+                Some(found) => bins_of(found, done),
+                None => rows_by_round(&table(RELIABILITY)?),
+            },
             test_rows: evidence.test_rows,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
-            reliability: rows_by_round(&table(RELIABILITY)?),
             phases: phases(&table(PHASES)?),
             data,
             finished,
@@ -184,7 +193,7 @@ impl Summary {
     /// When the run has no such metric.
     pub fn metric(&self, name: &str) -> Result<String> {
         let missing = |what: String| Err(ReportError::missing(&self.file, what));
-        match self.metrics.iter().find(|metric| metric.0 == name) {
+        match self.best_metrics().into_iter().find(|metric| metric.0 == name) {
             Some((_, value)) => Ok(format!("{value:.4}")),
             None if self.metrics.is_empty() => missing("this run has no metrics: no predictions were evaluated".into()),
             None => {
@@ -206,6 +215,27 @@ fn stays_coupled(config: &str) -> bool {
 fn class_names(data: Option<&str>, digest: &str) -> Vec<String> {
     let dataset = data.and_then(|file| Dataset::open(file.as_ref()).ok());
     dataset.filter(|dataset| dataset.digest() == digest).map(|dataset| dataset.classes().to_vec()).unwrap_or_default()
+}
+
+/// The bins of reliability as rows of a table.
+fn bins_of(found: &Classification, step: u64) -> Vec<TableRow> {
+    let row = |bin: &Bin| {
+        let Bin { lower, upper, rows, accuracy, confidence } = *bin;
+        let values =
+            [("lower", lower), ("upper", upper), ("rows", rows as f64), ("accuracy", accuracy), ("confidence", confidence)];
+        TableRow { step, values: values.map(|(name, value)| (name.to_owned(), value)).to_vec() }
+    };
+    found.reliability.iter().map(row).collect()
+}
+
+/// The accuracies of classes as rows of a table.
+fn classes_of(found: &Classification, step: u64) -> Vec<TableRow> {
+    let each = found.per_class.iter().zip(&found.class_rows).enumerate();
+    let row = |(class, (&accuracy, &rows)): (usize, (&f64, &u64))| {
+        let values = [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)];
+        TableRow { step, values: values.map(|(name, value)| (name.to_owned(), value)).to_vec() }
+    };
+    each.map(row).collect()
 }
 
 /// Seconds by phase, summed over the server and all agents.
@@ -329,12 +359,19 @@ impl Summary {
         self.draws.iter().any(|draws| draws.group == POSTERIOR && draws.kind == SampleKind::Chains)
     }
 
+    /// The metrics of predictions by all draws where they are known, else those of the last evaluation.
+    pub fn best_metrics(&self) -> Vec<(String, f64)> {
+        let of_all_draws = self.test_rows.as_ref().filter(|_| self.has_chains()).map_or(&[][..], |rows| &rows.metrics);
+        let better = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
+        self.metrics.iter().map(|(name, value)| (name.clone(), better(name).unwrap_or(*value))).collect()
+    }
+
     /// The metrics of predictions averaged over all draws; of particles, they are those of the last evaluation.
     fn metrics_of_all_draws(&self) -> String {
         let Some(test_rows) = self.test_rows.as_ref().filter(|_| self.has_chains()) else { return String::new() };
         let lines: Vec<(&str, String)> =
             test_rows.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
-        format!("\ntest rows, predicted by the draws of all chains together\n{}", text::pairs(&lines))
+        format!("\ntest rows, predicted by all draws of all chains: the metrics to report\n{}", text::pairs(&lines))
     }
 
     /// The metrics of the last evaluation, and the range of the accuracy or RMSE over agents.
@@ -354,9 +391,13 @@ impl Summary {
             let range = format!("{name} {} to {highest} on each agent's share of the test rows", with_unit(name, *lowest));
             lines.push(("by agent", range));
         }
-        let states = if self.has_chains() { ", by a few states of the chains" } else { "" };
-        let round = self.evaluations.last().map_or(String::new(), |last| format!(" (round {}{states})", last.step));
-        format!("\n{} metrics{round}\n{}", if self.finished { "final" } else { "latest" }, text::pairs(&lines))
+        let round = self.evaluations.last().map_or(0, |last| last.step);
+        let heading = match (self.has_chains(), self.finished) {
+            (true, _) => format!("last evaluation during the run (round {round}), by a few states of the chains"),
+            (false, true) => format!("final metrics (round {round})"),
+            (false, false) => format!("latest metrics (round {round})"),
+        };
+        format!("\n{heading}\n{}", text::pairs(&lines))
     }
 
     /// The reliability table of the last evaluation, without empty bins.

@@ -123,6 +123,19 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     assert!((mean / number(&one_year["mean"]) - 1.0).abs() < 1e-9 && head[..2] == ["chain", "draw"], "{head:?}");
     assert!(draws.lines().last().unwrap().starts_with("3,999,"), "{}", draws.lines().last().unwrap());
     cli.alone("summary claims --draws draws.csv").end(1, &["this file exists"]);
+    // Runs with other models side by side.
+    cli.succeed("run claims.toml --set model.group_effects=false --output pooled");
+    let table = cli.stdout("compare claims pooled --coefficients --per age=10 --interval 0.5");
+    let line = |term: &str| table.lines().find(|line| line.trim_start().starts_with(term)).unwrap().to_owned();
+    assert!(table.starts_with("in the units of the data, with the 50 % interval\n"), "{table}");
+    assert!(line("age (per 10)").matches(" to ").count() == 2 && line("sd of school").ends_with(" -"), "{table}");
+    let csv = cli.stdout("compare claims pooled --coefficients --csv");
+    let ratio = |run: &str| -> f64 {
+        let row = csv.lines().find(|line| line.starts_with(&format!("{run},age,"))).unwrap();
+        row.split(',').nth(6).unwrap().parse().unwrap()
+    };
+    assert!((ratio("claims") - number(&one_year["ratio"][0])).abs() < 1e-12 && ratio("pooled") > 1.0);
+    cli.alone("compare claims pooled --interval 0.5").end(2, &["--coefficients"]);
 
     // Two models of the same rows, by cross-validation.
     cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
@@ -185,6 +198,10 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     let said = "1 row of groups without training rows";
     let of_means = cli.alone("predict claims new.csv --of mean").end(0, &[said]).stdout;
     let rows: Vec<Vec<f64>> = of_means.lines().skip(1).map(columns).collect();
+    let kept = cli.alone("predict claims messy.csv --keep id").end(0, &[]).stdout;
+    assert!(kept.starts_with("row,id,predicted,") && kept.lines().nth(2).unwrap().starts_with("1,1001,"), "{kept}");
+    cli.alone("predict claims new.csv --keep age").end(1, &["--keep age: the model uses this column"]);
+    cli.alone("predict claims new.csv --keep id").end(1, &["--keep: the header lacks id; it has school, region, years, age"]);
     assert!(rows[1][2] > 2.0 * rows[0][2], "{rows:?}");
     // Rows that cannot be predicted stay empty, and the first of them is explained.
     let usable = "s3,west,2,40\n";

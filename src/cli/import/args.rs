@@ -212,6 +212,10 @@ pub(in crate::cli) fn share(typed: &str) -> Result<f64, String> {
     }
 }
 
+pub(in crate::cli) fn interval(typed: &str) -> Result<f64, String> {
+    share(typed).map_err(|_| "give a share between 0 and 1, such as 0.95".into())
+}
+
 pub(in crate::cli) fn delimiter(typed: &str) -> Result<Delimiter, String> {
     Delimiter::named(typed).ok_or_else(|| "give comma, semicolon, tab, blanks, or one character such as '|'".into())
 }

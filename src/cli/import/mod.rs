@@ -4,7 +4,7 @@ mod args;
 mod documents;
 mod rows;
 
-pub(super) use args::{DecimalMark, HeaderName, column, delimiter, share};
+pub(super) use args::{DecimalMark, HeaderName, column, delimiter, interval};
 
 use super::output::print;
 use crate::data::{Format, is_libsvm};
@@ -191,7 +191,7 @@ impl ImportArgs {
             "{}: images take test images by --test FILE --test-labels FILE, and are classified",
             file.display()
         );
-        rows::images((file, labels), test.test.as_deref().zip(test_labels.as_deref()), rows.scaling, output)
+        rows::images((file, labels), test.test.as_deref().zip(test_labels.as_deref()), None, rows.scaling, output)
     }
 
     /// The options for documents; refuses those for rows.

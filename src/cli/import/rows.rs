@@ -6,7 +6,7 @@ use super::args::{
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
-    import_idx, import_libsvm, import_table, listed,
+    import_first_idx, import_libsvm, import_table, listed,
 };
 use crate::text;
 use anyhow::{Context, bail};
@@ -128,6 +128,9 @@ pub struct ImagesArgs {
     /// Their labels
     #[arg(long, value_name = "FILE", requires = "test_images")]
     pub test_labels: Option<PathBuf>,
+    /// Only the first images of each file [default: all]
+    #[arg(long, value_name = "N")]
+    pub rows: Option<usize>,
     /// How pixels are scaled for models [default: pixels]
     #[arg(long, value_enum)]
     pub scaling: Option<ScalingName>,
@@ -171,7 +174,7 @@ impl ImagesArgs {
         let inputs = [&self.file, &self.labels].into_iter().chain(&self.test_images).chain(&self.test_labels);
         self.output.prepare(inputs.map(PathBuf::as_path))?;
         let test = self.test_images.as_deref().zip(self.test_labels.as_deref());
-        images((&self.file, &self.labels), test, self.scaling, &self.output.output)
+        images((&self.file, &self.labels), test, self.rows, self.scaling, &self.output.output)
     }
 }
 
@@ -179,12 +182,13 @@ impl ImagesArgs {
 pub fn images(
     train: (&Path, &Path),
     test: Option<(&Path, &Path)>,
+    first: Option<usize>,
     scaling: Option<ScalingName>,
     output: &Path,
 ) -> anyhow::Result<String> {
     let pair = |(images, labels): (&Path, &Path)| IdxPair { images: images.to_path_buf(), labels: labels.to_path_buf() };
     let scaling = scaling.map_or(Scaling::Pixels, Scaling::from);
-    import_idx(&pair(train), test.map(pair).as_ref(), scaling, output)?;
+    import_first_idx(&pair(train), test.map(pair).as_ref(), first, scaling, output)?;
     describe(output, scaling)
 }
 

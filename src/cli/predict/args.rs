@@ -1,6 +1,6 @@
 //! The arguments of `mpibayes predict`.
 
-use crate::cli::import::{DecimalMark, HeaderName, column, delimiter, share};
+use crate::cli::import::{DecimalMark, HeaderName, column, delimiter, interval};
 use crate::data::{Column, Delimiter, Split};
 use std::path::PathBuf;
 
@@ -57,11 +57,14 @@ pub struct PredictArgs {
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
     /// The share of the interval: of draws of the target, or of its mean [default: 0.9 for numbers and counts, no interval for classes]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = interval)]
     pub interval: Option<f64>,
     /// What the interval is of: new targets, or their mean, which for classes is the probability [default: target, for classes mean]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub of: Option<IntervalOf>,
+    /// Copy these columns of the table, such as an id, into the predictions; columns that the model uses cannot be copied
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub keep: Vec<String>,
     /// Also write this many predictive draws of each row, each at another draw of the posterior
     #[arg(long, value_name = "N")]
     pub draws: Option<usize>,

@@ -8,7 +8,7 @@ use crate::job::predictor::Predictor;
 use anyhow::{bail, ensure};
 
 pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name"])?;
+    refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name", "keep"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = args.split(data.rows(Split::Test) > 0);
     let labels: Vec<String> = match data.targets(split)? {
@@ -23,7 +23,7 @@ pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, out
         let block = first..(first + output.block()).min(data.rows(split));
         let rows: Vec<usize> = block.clone().collect();
         let predictions = predictor.predict_dataset(&data, split, &rows, output.wanted())?;
-        output.add(&predictions, &labels[block.clone()], &targets[block])?;
+        output.add(&predictions, &[], &labels[block.clone()], &targets[block])?;
     }
     Ok(())
 }
@@ -39,6 +39,7 @@ pub(super) fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyh
         ("interval", args.interval.is_some()),
         ("of", args.of.is_some()),
         ("draws", args.draws.is_some()),
+        ("keep", !args.keep.is_empty()),
         ("split", args.split.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(option, is_given)| *is_given && options.contains(option)) {
@@ -59,7 +60,7 @@ pub(super) fn check_no_recipe(args: &PredictArgs, predictor: &Predictor, is: &st
 }
 
 pub(super) fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a LIBSVM file", args, &["header", "delimiter", "decimal", "features-name", "split"])?;
+    refuse_for("a LIBSVM file", args, &["header", "delimiter", "decimal", "features-name", "split", "keep"])?;
     check_no_recipe(args, predictor, "a LIBSVM file")?;
     ensure!(
         matches!(args.label, None | Some(Column::Number(1))),
@@ -94,7 +95,7 @@ pub(super) fn check_dense(args: &PredictArgs, predictor: &Predictor) -> anyhow::
 }
 
 pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("an array", args, &["header", "delimiter", "decimal", "split"])?;
+    refuse_for("an array", args, &["header", "delimiter", "decimal", "split", "keep"])?;
     check_no_recipe(args, predictor, "an array")?;
     check_dense(args, predictor)?;
     ensure!(
@@ -111,7 +112,7 @@ pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, outpu
 }
 
 pub(super) fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a file of images", args, &["header", "delimiter", "decimal", "features-name", "split"])?;
+    refuse_for("a file of images", args, &["header", "delimiter", "decimal", "features-name", "split", "keep"])?;
     check_no_recipe(args, predictor, "a file of images")?;
     check_dense(args, predictor)?;
     ensure!(

@@ -99,7 +99,11 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
 
 /// Writes the topic weights of each document, with its index in the imported files.
 fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
-    refuse_for("a corpus", args, &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws"])?;
+    refuse_for(
+        "a corpus",
+        args,
+        &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws", "keep"],
+    )?;
     ensure!(
         detect(&args.data)? == Format::Hdf5,
         "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",

@@ -27,6 +27,8 @@ pub(super) struct Predicted {
 /// The CSV file of predictions, with a tally for the metrics.
 pub(super) struct Output {
     csv: csv::Writer<Box<dyn Write>>,
+    /// The columns that are copied.
+    copied: Vec<String>,
     /// The interval, if there is one.
     interval: Option<Interval>,
     /// What it is of.
@@ -71,6 +73,7 @@ impl Output {
         let interval = is_wanted.then(|| Interval::chosen(args.interval, None));
         Ok(Self {
             csv: csv::Writer::from_writer(to),
+            copied: args.keep.clone(),
             interval,
             of,
             draws,
@@ -109,7 +112,9 @@ impl Output {
 
     pub(super) fn head(&mut self, labelled: bool) -> anyhow::Result<()> {
         self.labelled = labelled;
-        let mut head = vec!["row".to_owned(), "predicted".to_owned()];
+        let mut head = vec!["row".to_owned()];
+        head.extend(self.copied.iter().cloned());
+        head.push("predicted".to_owned());
         head.extend(labelled.then(|| "label".to_owned()));
         head.extend(self.classes.iter().map(|class| format!("p({class})")));
         if let Some(interval) = self.interval {
@@ -122,11 +127,18 @@ impl Output {
         Ok(self.csv.write_record(head)?)
     }
 
-    /// Writes predictions of the next rows, with their labels if known.
-    pub(super) fn add(&mut self, predictions: &Predictions, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
+    /// Writes predictions of the next rows, with the values of copied columns, and with labels if known.
+    pub(super) fn add(
+        &mut self,
+        predictions: &Predictions,
+        copied: &[Vec<String>],
+        labels: &[String],
+        targets: &[f64],
+    ) -> anyhow::Result<()> {
         let Predictions { means, means_by_draw, drawn_targets, of_new_groups } = predictions;
         for (at, mean) in means.rows().into_iter().enumerate() {
             let mut record = vec![(self.rows + at).to_string()];
+            record.extend(copied.get(at).into_iter().flatten().cloned());
             record.push(match self.classes.is_empty() {
                 true => number(mean[0]),
                 false => most_probable(mean).map_or_else(String::new, |class| self.classes[class].clone()),
@@ -160,8 +172,10 @@ impl Output {
     }
 
     /// Writes a row without a prediction.
-    pub(super) fn add_unpredicted(&mut self, label: Option<&str>, why: String) -> anyhow::Result<()> {
-        let mut record = vec![self.rows.to_string(), String::new()];
+    pub(super) fn add_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> anyhow::Result<()> {
+        let mut record = vec![self.rows.to_string()];
+        record.extend(copied);
+        record.push(String::new());
         record.extend(label.map(str::to_owned));
         let of_intervals = self.interval.map_or(0, |interval| self.subjects().len() * (1 + interval.headings().len()));
         let numbers = of_intervals + self.classes.len() + self.draws;

@@ -11,6 +11,8 @@ pub(super) struct Rows<'a, 'b> {
     output: &'b mut Output,
     path: &'a Path,
     raw: RawRows,
+    /// For each row, the values of the columns that are copied.
+    copied: Vec<Vec<String>>,
     labels: Vec<String>,
     targets: Vec<f64>,
     labels_of_run: KnownLabels,
@@ -20,14 +22,14 @@ pub(super) struct Rows<'a, 'b> {
 impl<'a, 'b> Rows<'a, 'b> {
     pub(super) fn new(path: &'a Path, predictor: &'a mut Predictor, output: &'b mut Output) -> Self {
         let labels_of_run = KnownLabels::new(&predictor.classes);
-        let (raw, labels, targets) = (RawRows::default(), Vec::new(), Vec::new());
-        Self { predictor, output, path, raw, labels, targets, labels_of_run, failed: None }
+        let (raw, copied, labels, targets) = (RawRows::default(), Vec::new(), Vec::new(), Vec::new());
+        Self { predictor, output, path, raw, copied, labels, targets, labels_of_run, failed: None }
     }
 
-    /// Adds a row that cannot be predicted.
-    pub(super) fn push_unpredicted(&mut self, label: Option<&str>, why: String) -> Result<(), DataError> {
+    /// Adds a row that cannot be predicted, with the values of the columns that are copied.
+    pub(super) fn push_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> Result<(), DataError> {
         let written = if self.raw.is_empty() { Ok(()) } else { self.flush() };
-        let written = written.and_then(|()| self.output.add_unpredicted(label, why));
+        let written = written.and_then(|()| self.output.add_unpredicted(copied, label, why));
         self.stop_on(written)
     }
 
@@ -37,6 +39,18 @@ impl<'a, 'b> Rows<'a, 'b> {
             self.failed = Some(cause);
             DataError::Request("stopped".into())
         })
+    }
+
+    /// Adds a row as [`Rows::push`] does, with the values of the columns that are copied.
+    pub(super) fn push_with(
+        &mut self,
+        copied: Vec<String>,
+        row: impl IntoIterator<Item = (u32, f64)>,
+        label: Option<&str>,
+        place: Place,
+    ) -> Result<(), DataError> {
+        self.copied.push(copied);
+        self.push(row, label, place)
     }
 
     /// Adds a row, with its label if known.
@@ -61,7 +75,8 @@ impl<'a, 'b> Rows<'a, 'b> {
 
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         let predictions = self.predictor.predict_rows(std::mem::take(&mut self.raw), self.output.wanted())?;
-        self.output.add(&predictions, &self.labels, &self.targets)?;
+        self.output.add(&predictions, &self.copied, &self.labels, &self.targets)?;
+        self.copied.clear();
         self.labels.clear();
         self.targets.clear();
         Ok(())

@@ -5,9 +5,9 @@ use super::files::{check_dense, refuse_for};
 use super::output::Output;
 use super::rows::Rows;
 use crate::cli::import::{DecimalMark, HeaderName};
-use crate::data::{Column, ColumnUse, DataError, Recipe, Table, TableLayout, UsedColumn, listed};
+use crate::data::{Column, ColumnUse, DataError, Levels, Recipe, Table, TableLayout, UsedColumn, listed};
 use crate::job::predictor::Predictor;
-use anyhow::ensure;
+use anyhow::{Context, bail, ensure};
 use std::path::Path;
 
 pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
@@ -22,10 +22,14 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
     };
     let recipe = predictor.recipe.clone().unwrap_or_else(|| plain_recipe(predictor));
     layout.decimal_comma = args.decimal.map_or(recipe.decimal_comma, |mark| mark == DecimalMark::Comma);
-    let order = columns(path, predictor, &recipe, &mut layout)?;
+    let Places { order, copied } = columns(path, predictor, &recipe, &args.keep, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
-    let mut table = Table::open(path, &layout)?.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
+    // Texts of the run, then those that are copied.
+    let texts: Vec<Levels> = recipe.texts().map(|(_, levels)| levels).collect();
+    let of_run = texts.len();
+    let levels = texts.into_iter().chain(std::iter::repeat_n(Levels::default(), copied.len())).collect();
+    let mut table = Table::open(path, &layout)?.with_levels(levels);
     let mut rows = Rows::new(path, predictor, output);
     let (mut values, mut used) = (Vec::new(), Vec::new());
     let read = table.rows(|row| {
@@ -33,11 +37,17 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
         // A row to predict needs no weight.
         values.extend(order.iter().map(|at| at.map_or(1.0, |at| row.features[at])));
         let (place, label) = (row.place, labelled.then_some(row.label));
+        // Codes are whole numbers.
+        let text = |(number, at): (usize, &usize)| {
+            let code = row.features[*at];
+            if code.is_nan() { String::new() } else { row.levels[of_run + number].names()[code as usize].clone() }
+        };
+        let copied = copied.iter().enumerate().map(text).collect();
         match recipe.apply(&values, &mut used) {
-            Ok(()) => rows.push((0..).zip(used.iter().copied()), label, place),
+            Ok(()) => rows.push_with(copied, (0..).zip(used.iter().copied()), label, place),
             Err(what) => {
                 let text = recipe.unknown_text(&values, row.levels).map_or_else(String::new, |text| format!(", not {text:?}"));
-                rows.push_unpredicted(label, DataError::content(path, place, what + &text).to_string())
+                rows.push_unpredicted(copied, label, DataError::content(path, place, what + &text).to_string())
             }
         }
     });
@@ -52,14 +62,23 @@ pub(super) fn plain_recipe(predictor: &Predictor) -> Recipe {
     Recipe { columns, ..Recipe::default() }
 }
 
-/// For each column that the run was given, the index of its column among the features of the table, which a weight need not have. Columns
-/// are matched by name if both have names, otherwise by position. Completes the layout.
+/// The places of columns among the features of a table.
+pub(super) struct Places {
+    /// For each column that the run was given; a weight need not be there.
+    order: Vec<Option<usize>>,
+    /// Those of the columns that are copied.
+    copied: Vec<usize>,
+}
+
+/// Finds the columns of the run, and those in `keep`. Columns are matched by name if both have names, otherwise by position. Completes the
+/// layout.
 pub(super) fn columns(
     path: &Path,
     predictor: &Predictor,
     recipe: &Recipe,
+    keep: &[String],
     layout: &mut TableLayout,
-) -> anyhow::Result<Vec<Option<usize>>> {
+) -> anyhow::Result<Places> {
     let wanted = &recipe.columns[..];
     layout.allow_missing = true;
     layout.na.clone_from(&recipe.na);
@@ -68,8 +87,9 @@ pub(super) fn columns(
     let names = Table::names_in(path, layout).or_else(|cause| Table::names_in(path, &in_places).map_err(|_| cause))?;
     let has_names = predictor.recipe.is_some() || !predictor.features.is_empty();
     if let Some(names) = names.filter(|_| has_names) {
-        return by_name(path, wanted, &names, layout);
+        return by_name(path, wanted, keep, &names, layout);
     }
+    ensure!(keep.is_empty(), "{}: --keep needs a header with the names of the columns", path.display());
     let count = wanted.len();
     let features = Table::open(path, &in_places)?.features();
     ensure!(
@@ -79,7 +99,7 @@ pub(super) fn columns(
         path.display(),
     );
     *layout = in_places;
-    Ok((0..count).map(Some).collect())
+    Ok(Places { order: (0..count).map(Some).collect(), copied: Vec::new() })
 }
 
 /// The layout with the texts and dates where the run had them, around the label.
@@ -105,9 +125,10 @@ pub(super) fn add_text_or_date(wanted: &UsedColumn, column: Column, layout: &mut
 pub(super) fn by_name(
     path: &Path,
     wanted: &[UsedColumn],
+    keep: &[String],
     names: &[String],
     layout: &mut TableLayout,
-) -> anyhow::Result<Vec<Option<usize>>> {
+) -> anyhow::Result<Places> {
     let is_needed = |column: &&UsedColumn| column.r#use != ColumnUse::Weight;
     let missing: Vec<String> = wanted
         .iter()
@@ -121,7 +142,13 @@ pub(super) fn by_name(
         Column::Last => place + 1 == names.len(),
         Column::None => false,
     };
-    let is_wanted = |name: &String| wanted.iter().any(|column| column.name == *name);
+    let absent: Vec<String> = keep.iter().filter(|name| !names.contains(name)).cloned().collect();
+    ensure!(absent.is_empty(), "{}: --keep: the header lacks {}; it has {}", path.display(), listed(&absent), listed(names));
+    let is_used = |name: &&String| wanted.iter().any(|column| column.name == **name);
+    if let Some(used) = keep.iter().find(is_used) {
+        bail!("--keep {used}: the model uses this column; only other columns can be copied");
+    }
+    let is_wanted = |name: &String| is_used(&name) || keep.contains(name);
     let (kept, others): (Vec<_>, Vec<_>) =
         names.iter().enumerate().filter(|(place, name)| !is_label(*place, name)).partition(|(_, name)| is_wanted(name));
     layout.drop = others.into_iter().map(|(place, _)| Column::Number(place + 1)).collect();
@@ -135,5 +162,9 @@ pub(super) fn by_name(
             add_text_or_date(column, Column::Name(column.name.clone()), layout);
         }
     }
-    Ok(order)
+    // Columns that are copied come last.
+    let copied = keep.iter().map(|name| kept.iter().position(|(_, kept)| *kept == name)).collect::<Option<Vec<usize>>>();
+    let copied = copied.with_context(|| format!("{}: --keep: the label cannot be copied", path.display()))?;
+    layout.texts.extend(keep.iter().cloned().map(Column::Name));
+    Ok(Places { order, copied })
 }

@@ -25,8 +25,27 @@ pub struct IdxPair {
 /// If a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
 /// and if a test label does not occur in the training labels. No partial output remains.
 pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, output: &Path) -> Result<()> {
+    import_first_idx(train, test, None, scaling, output)
+}
+
+/// The same with only the first images of each file, if a number is given.
+///
+/// # Errors
+/// The same, and if there are fewer images.
+pub fn import_first_idx(
+    train: &IdxPair,
+    test: Option<&IdxPair>,
+    first: Option<usize>,
+    scaling: Scaling,
+    output: &Path,
+) -> Result<()> {
     let mut labels = Labels::default();
-    let mut images = Idx::open(Source::open(&train.images)?)?;
+    let open = |path: &Path| {
+        let mut images = Idx::open(Source::open(path)?)?;
+        first.map_or(Ok(()), |rows| images.first(rows))?;
+        Ok::<_, DataError>(images)
+    };
+    let mut images = open(&train.images)?;
     let mut writer = Writer::new(output, images.row_size(), scaling)?;
     let train_labels = images.labels(&train.labels)?;
     for (&label, record) in train_labels.iter().zip(1..) {
@@ -50,7 +69,7 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
     let mut test_targets = None;
     if let Some(test) = test {
-        let mut test_images = Idx::open(Source::open(&test.images)?)?;
+        let mut test_images = open(&test.images)?;
         if test_images.row_shape() != images.row_shape() {
             let what = format!(
                 "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",

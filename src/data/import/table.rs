@@ -467,10 +467,11 @@ fn other_texts(path: &Path, column: usize, table: &Table, layout: &TableLayout) 
             if is_enough { Err(DataError::Request(String::new())) } else { Ok(()) }
         });
         // Rows without numbers, dates that are none, and records that cannot be read end the search.
-        let Some(end) = table.ended_at().filter(|end| read.is_err() && end.is_word && table.holds_numbers(end.column)) else {
-            break;
-        };
-        found.push(table.option(end.column));
+        let Some(end) = table.ended_at().filter(|end| read.is_err() && table.holds_numbers(end.column)) else { break };
+        // A column with another mistake may hide one of texts.
+        if end.is_word {
+            found.push(table.option(end.column));
+        }
         layout.drop.push(Column::Number(end.column + 1));
     }
     found

@@ -12,6 +12,8 @@ use std::path::Path;
 pub struct Idx<'a> {
     source: Source<'a>,
     shape: Vec<usize>,
+    /// The number of records to read.
+    wanted: usize,
     /// The last record that was read.
     record: Vec<u8>,
 }
@@ -57,7 +59,8 @@ impl<'a> Idx<'a> {
                 )));
             }
         }
-        let mut idx = Self { source, shape, record: Vec::new() };
+        let wanted = shape[0];
+        let mut idx = Self { source, shape, wanted, record: Vec::new() };
         idx.read_record(1)?;
         Ok(idx)
     }
@@ -72,7 +75,20 @@ impl<'a> Idx<'a> {
         self.shape[1..].iter().product()
     }
 
-    /// Reads a file of labels for these images.
+    /// Only the first records from now on.
+    ///
+    /// # Errors
+    /// If there are fewer.
+    pub(crate) fn first(&mut self, rows: usize) -> Result<()> {
+        if rows == 0 || rows > self.shape[0] {
+            let what = format!("the first {rows} images are wanted, but it has {}", self.shape[0]);
+            return Err(DataError::content(&self.source.path, Place::File, what));
+        }
+        self.wanted = rows;
+        Ok(())
+    }
+
+    /// Reads a file of labels for these images, of all or of the first ones that are wanted.
     pub(crate) fn labels(&self, path: &Path) -> Result<Vec<u8>> {
         if self.shape.len() < 2 {
             let what = "a list of single bytes, as labels are: images have at least two dimensions".to_owned();
@@ -89,6 +105,7 @@ impl<'a> Idx<'a> {
             return Err(DataError::content(path, Place::File, what));
         }
         let mut all = Vec::new();
+        labels.wanted = self.wanted;
         labels.rows(|row| {
             all.extend_from_slice(row);
             Ok(())
@@ -113,12 +130,12 @@ impl<'a> Idx<'a> {
     /// # Errors
     /// If the input is too short or too long, or cannot be read; and those of `each`.
     pub fn rows(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        for record in (1..).take(self.shape[0]) {
+        for record in (1..).take(self.wanted) {
             if record > 1 {
                 self.read_record(record)?;
             }
             each(&self.record)?;
         }
-        self.source.check_end(self.shape[0])
+        if self.wanted < self.shape[0] { Ok(()) } else { self.source.check_end(self.shape[0]) }
     }
 }

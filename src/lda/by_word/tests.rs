@@ -5,7 +5,7 @@
 use super::*;
 use crate::lda::Documents;
 use crate::random::{Purpose, Seed, Who};
-use crate::vector::Baseline;
+use crate::vector::{levels, on_level};
 
 fn stream(step: u64) -> Stream {
     Seed(3).stream(Who::Run, step, Purpose::Topics)
@@ -31,12 +31,28 @@ fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent(
         let mut sweep = WordSweep::new(&tokens, topics);
         for number in 1..6 {
             let at = |word: u32| stream(100 * number + u64::from(word));
-            let (mut other, mut topics_of_other, mut counts_of_other) = (sweep.clone(), assigned.clone(), counts.clone());
+            let before = (sweep.clone(), assigned.clone(), counts.clone());
             sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
-            other.document_topics.count_topics(&other.document_ends, &topics_of_other);
-            let (topics, counts_there) = (&mut topics_of_other, &mut counts_of_other);
-            Sweep { sweep: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Baseline>();
-            assert_eq!((&assigned, &counts), (&topics_of_other, &counts_of_other));
+            let mut others: Vec<(WordSweep, Vec<u32>, TopicCounts)> = Vec::new();
+            for level in 0..levels() {
+                let (mut other, mut topics_of_other, mut counts_of_other) = before.clone();
+                other.document_topics.count_topics(&other.document_ends, &topics_of_other);
+                on_level(
+                    level,
+                    Sweep {
+                        sweep: &mut other,
+                        topics: &mut topics_of_other,
+                        counts: &mut counts_of_other,
+                        alpha: 0.3,
+                        beta: 0.1,
+                        stream: at,
+                    },
+                );
+                others.push((other, topics_of_other, counts_of_other));
+            }
+            for (_, topics_of_other, counts_of_other) in &others {
+                assert_eq!((&assigned, &counts), (topics_of_other, counts_of_other));
+            }
             let sorted = |held: &DocumentTopics| {
                 let mut documents = Vec::new();
                 let mut rest = &held.lines[..];

@@ -9,6 +9,7 @@ use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
 use crate::report::posterior::PosteriorGroup;
 use crate::report::run::RunResults;
+use crate::report::test_rows::TestRows;
 use crate::results::{POSTERIOR, SampleKind, Samples, XAxis};
 use std::cell::OnceCell;
 
@@ -48,7 +49,16 @@ impl<'a> RunFigures<'a> {
     pub fn figure(&self, kind: FigureKind, options: &HistoryOptions, parameters: &[String]) -> Result<Option<Figure>> {
         let figure = match kind {
             FigureKind::History => plots::history(&self.run.file, options)?,
-            FigureKind::Reliability => plots::reliability(&self.run.file)?,
+            FigureKind::Reliability => {
+                let file = &self.run.file;
+                let has_chains =
+                    file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? == SampleKind::Chains;
+                let test_rows = if has_chains { TestRows::of(file)? } else { None };
+                match test_rows.and_then(|rows| rows.classes) {
+                    Some(found) => Some(plots::reliability_of_draws(&found)),
+                    None => plots::reliability(file)?,
+                }
+            }
             FigureKind::Posterior => self.samples()?.map(|samples| plots::posterior(samples, parameters)).transpose()?.flatten(),
             FigureKind::Chains => self
                 .samples()?

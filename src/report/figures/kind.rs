@@ -53,7 +53,9 @@ impl FigureKind {
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
             Self::Bias => "its bias was not measured, or nothing is known of it",
-            Self::Coefficients => "it is no regression with draws whose columns have units, or it has no such term",
+            Self::Coefficients => {
+                "it is no regression with draws whose columns have units, or it has no such term (`mpibayes summary` lists them)"
+            }
         }
     }
 }

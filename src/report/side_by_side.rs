@@ -1,0 +1,98 @@
+//! The coefficients of several regressions side by side, in the units of the data.
+
+use super::coefficients::{Coefficient, CoefficientOptions, Coefficients, InDataUnits};
+use super::error::{ReportError, Result};
+use super::run::RunResults;
+use crate::text;
+use serde::Serialize;
+
+/// The coefficients of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CoefficientsOfRun {
+    /// The run.
+    pub run: String,
+    /// Its coefficients.
+    #[serde(flatten)]
+    pub coefficients: Coefficients,
+}
+
+impl CoefficientsOfRun {
+    /// Reads those of runs, each with its name. The runs may have different models, priors and data.
+    ///
+    /// # Errors
+    /// When a run has no coefficients in the units of the data, or cannot be read.
+    pub fn read<'a>(
+        runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>,
+        options: &CoefficientOptions,
+    ) -> Result<Vec<Self>> {
+        let one = |(name, run): (&str, &RunResults)| match Coefficients::of(&run.file, options)? {
+            InDataUnits::Table(coefficients) => Ok(Self { run: name.to_owned(), coefficients }),
+            InDataUnits::Unknown(why) => {
+                Err(ReportError::missing(&run.path, format!("it has no coefficients in the units of the data: {why}")))
+            }
+            InDataUnits::Nothing => Err(ReportError::missing(&run.path, "it is no regression with draws")),
+        };
+        runs.into_iter().map(one).collect()
+    }
+
+    fn find(&self, term: &str) -> Option<&Coefficient> {
+        self.coefficients.rows.iter().find(|row| row.name == term)
+    }
+}
+
+/// The terms of all runs, in the order of the first run that has each.
+fn terms(runs: &[CoefficientsOfRun]) -> Vec<&Coefficient> {
+    let mut terms: Vec<&Coefficient> = Vec::new();
+    for row in runs.iter().flat_map(|run| &run.coefficients.rows) {
+        if !terms.iter().any(|term| term.name == row.name) {
+            terms.push(row);
+        }
+    }
+    terms
+}
+
+/// A table with a row for each term and a column for each run: the ratio where there is one, else the mean, with its interval. Without
+/// `all`, effects of groups are left out.
+pub fn table(runs: &[CoefficientsOfRun], all: bool) -> String {
+    let terms = terms(runs);
+    let shown: Vec<&&Coefficient> = terms.iter().filter(|term| all || !term.is_of_group()).collect();
+    let mut columns = vec![("term".to_owned(), shown.iter().map(|term| term.name.clone()).collect())];
+    for run in runs {
+        let cell = |term: &&&Coefficient| match run.find(&term.name) {
+            None => "-".to_owned(),
+            Some(Coefficient { mean, interval, ratio, .. }) => {
+                let [center, low, high] = ratio.unwrap_or([*mean, interval[0], interval[1]]).map(text::short_value);
+                format!("{center} ({low} to {high})")
+            }
+        };
+        columns.push((run.run.clone(), shown.iter().map(cell).collect()));
+    }
+    let options = runs.first().map(|run| &run.coefficients);
+    let interval = options.map_or_else(String::new, |coefficients| coefficients.interval.description());
+    let ratio = options.and_then(|coefficients| coefficients.ratio);
+    let note = ratio.map_or_else(String::new, |ratio| {
+        format!("  columns and levels: {ratio}, the median of e^coefficient; other terms: mean\n")
+    });
+    let more = match terms.len() - shown.len() {
+        0 => String::new(),
+        more => format!("  {} of groups omitted: --all shows them\n", text::counted(more, "effect")),
+    };
+    format!("in the units of the data, with the {interval}\n{}{note}{more}", text::table(&columns))
+}
+
+/// A line for each run and term.
+///
+/// # Errors
+/// When a record cannot be written.
+pub fn csv(runs: &[CoefficientsOfRun]) -> csv::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["run", "term", "mean", "sd", "low", "high", "ratio", "ratio_low", "ratio_high"])?;
+    for run in runs {
+        for row in &run.coefficients.rows {
+            let numbers = [row.mean, row.sd, row.interval[0], row.interval[1]].map(|value| value.to_string());
+            let ratio = row.ratio.map_or_else(<[String; 3]>::default, |ratio| ratio.map(|value| value.to_string()));
+            writer.write_record([run.run.clone(), row.name.clone()].into_iter().chain(numbers).chain(ratio))?;
+        }
+    }
+    Ok(String::from_utf8_lossy(&writer.into_inner().map_err(|error| error.into_error())?).into_owned())
+}
