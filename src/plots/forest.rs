@@ -3,7 +3,6 @@
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::ticks::{bounds, drawable};
-use crate::text;
 
 /// The most rows of a figure.
 const MOST: usize = 40;
@@ -30,6 +29,8 @@ pub struct ForestRow {
     pub center: f64,
     /// The ends of the interval.
     pub interval: [f64; 2],
+    /// These numbers in words, to the right of the row.
+    pub numbers: String,
 }
 
 /// A forest plot with this label of the values; ratios have a logarithmic axis. `None` without rows.
@@ -57,11 +58,7 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
         Mark::Spans { spans: spans.collect(), stroke: Stroke::solid(color, 1.8) },
         Mark::Points { points: centers.collect(), color, radius: 3.6, opacity: 1.0 },
     ];
-    let numbers = |row: &ForestRow| {
-        let [center, low, high] = [row.center, row.interval[0], row.interval[1]].map(text::short_value);
-        format!("{center} ({low} to {high})")
-    };
-    let beside = shown.iter().enumerate().map(|(place, row)| (height(place), numbers(row))).collect();
+    let beside = shown.iter().enumerate().map(|(place, row)| (height(place), row.numbers.clone())).collect();
     let figure = Figure::of_equal(title, vec![Panel { x, y, marks, beside, ..Panel::default() }]);
     let center = if are_ratios { "median" } else { "mean" };
     let legend = vec![Key { label: format!("{center} and {interval}"), sample: Sample::Marked(series(0)) }];
@@ -102,7 +99,7 @@ mod tests {
     use super::*;
 
     fn row(name: &str, center: f64, low: f64, high: f64) -> ForestRow {
-        ForestRow { name: name.into(), center, interval: [low, high] }
+        ForestRow { name: name.into(), center, interval: [low, high], numbers: format!("{center} ({low} to {high})") }
     }
 
     #[test]

@@ -287,9 +287,16 @@ impl Coefficients {
             };
             terms.is_empty() || terms.iter().any(is_of)
         };
-        let row = |row: &Coefficient| match (row.ratio, self.ratio) {
-            (Some([center, low, high]), Some(_)) => ForestRow { name: row.name.clone(), center, interval: [low, high] },
-            _ => ForestRow { name: row.name.clone(), center: row.mean, interval: row.interval },
+        let row = |row: &Coefficient| {
+            let shown = row.ratio.filter(|_| self.ratio.is_some()).unwrap_or([row.mean, row.interval[0], row.interval[1]]);
+            let [center, low, high] = shown;
+            let [in_the_middle, from, to] = shown.map(text::short_value);
+            ForestRow {
+                name: row.name.clone(),
+                center,
+                interval: [low, high],
+                numbers: format!("{in_the_middle} ({from} to {to})"),
+            }
         };
         let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
         let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));

@@ -124,18 +124,18 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     assert!(draws.lines().last().unwrap().starts_with("3,999,"), "{}", draws.lines().last().unwrap());
     cli.alone("summary claims --draws draws.csv").end(1, &["this file exists"]);
     // Runs with other models side by side.
-    cli.succeed("run claims.toml --set model.group_effects=false --output pooled");
-    let table = cli.stdout("compare claims pooled --coefficients --per age=10 --interval 0.5");
+    cli.succeed("run claims.toml --set model.group_effects=false --output alone");
+    let table = cli.stdout("compare claims alone --coefficients --per age=10 --interval 0.5");
     let line = |term: &str| table.lines().find(|line| line.trim_start().starts_with(term)).unwrap().to_owned();
     assert!(table.starts_with("in the units of the data, with the 50 % interval\n"), "{table}");
     assert!(line("age (per 10)").matches(" to ").count() == 2 && line("sd of school").ends_with(" -"), "{table}");
-    let csv = cli.stdout("compare claims pooled --coefficients --csv");
+    let csv = cli.stdout("compare claims alone --coefficients --csv");
     let ratio = |run: &str| -> f64 {
         let row = csv.lines().find(|line| line.starts_with(&format!("{run},age,"))).unwrap();
         row.split(',').nth(6).unwrap().parse().unwrap()
     };
-    assert!((ratio("claims") - number(&one_year["ratio"][0])).abs() < 1e-12 && ratio("pooled") > 1.0);
-    cli.alone("compare claims pooled --interval 0.5").end(2, &["--coefficients"]);
+    assert!((ratio("claims") - number(&one_year["ratio"][0])).abs() < 1e-12 && ratio("alone") > 1.0);
+    cli.alone("compare claims alone --interval 0.5").end(2, &["--coefficients"]);
 
     // Two models of the same rows, by cross-validation.
     cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
@@ -194,7 +194,8 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.write("new.csv", "school,region,years,age\ns3,west,4000,40\ns9,west,4000,40\n");
     let rows: Vec<Vec<f64>> = predicted("new.csv").lines().skip(1).map(columns).collect();
     assert!(rows[1][2] > 1.05 * rows[0][2], "{rows:?}");
-    // The interval of the mean contains the effect of the new group too, which is less certain than that of a known one.
+    // The interval of the mean contains the effect of the new group too; without it, the mean of a new group would be more certain than that
+    // of a known one.
     let said = "1 row of groups without training rows";
     let of_means = cli.alone("predict claims new.csv --of mean").end(0, &[said]).stdout;
     let rows: Vec<Vec<f64>> = of_means.lines().skip(1).map(columns).collect();
@@ -202,7 +203,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     assert!(kept.starts_with("row,id,predicted,") && kept.lines().nth(2).unwrap().starts_with("1,1001,"), "{kept}");
     cli.alone("predict claims new.csv --keep age").end(1, &["--keep age: the model uses this column"]);
     cli.alone("predict claims new.csv --keep id").end(1, &["--keep: the header lacks id; it has school, region, years, age"]);
-    assert!(rows[1][2] > 2.0 * rows[0][2], "{rows:?}");
+    assert!(rows[1][2] > rows[0][2], "{rows:?}");
     // Rows that cannot be predicted stay empty, and the first of them is explained.
     let usable = "s3,west,2,40\n";
     for (row, says) in [

@@ -169,7 +169,7 @@ fn given_values_are_kept_and_invalid_ones_are_refused() {
         assert!(one == two, "{method}");
     }
     let summary = cli.stdout("summary network_sghmc");
-    assert!(summary.contains("test rows, predicted by the draws of all chains together\n  accuracy "), "{summary}");
+    assert!(summary.contains("test rows, predicted by all draws of all chains: the metrics to report\n  accuracy "), "{summary}");
 
     cli.write("huge.toml", file("dsgld", "linear", "numbers.h5") + "[method.step]\nconstant = \"x\"\n");
     cli.alone("check huge.toml").end(1, &["'method.step.constant' must be a number"]);

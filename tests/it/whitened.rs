@@ -91,7 +91,7 @@ fn hmc_is_a_reference_for_other_runs() {
     // Control.
     assert!(of(1, "shift") > 0.15 || of(1, "smallest_sd_ratio") < 0.8, "{compared}");
     let csv = cli.stdout("compare runs/svgd --reference runs/hmc --csv");
-    assert!(csv.starts_with("run,draws,shift,shifted,") && csv.lines().count() == 2, "{csv}");
+    assert!(csv.starts_with("run,draws,shift,shift_error,shifted,") && csv.lines().count() == 2, "{csv}");
 
     cli.refuse("compare runs/svgd", &["one run is nothing to compare", "--reference"]);
     cli.succeed("run svgd.toml --set temperature=2.0 --output runs/warm");
