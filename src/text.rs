@@ -87,9 +87,14 @@ pub fn value(value: f64) -> String {
     }
 }
 
-/// A number with two decimals where they say enough, for reports of results.
-pub fn short_value(value: f64) -> String {
-    if (0.095..1000.0).contains(&value.abs()) { format!("{value:.2}") } else { self::value(value) }
+/// A number with its interval, `1.74 (1.46 to 2.07)`: with two decimals, or as many as tell the ends apart.
+pub fn with_interval([center, low, high]: [f64; 3]) -> String {
+    let is_usual = [center, low, high].into_iter().all(|number| number == 0.0 || (0.005..1000.0).contains(&number.abs()));
+    let same = |decimals: &usize| format!("{low:.decimals$}") != format!("{high:.decimals$}");
+    match (2..=6).find(same).filter(|_| is_usual) {
+        Some(decimals) => format!("{center:.decimals$} ({low:.decimals$} to {high:.decimals$})"),
+        None => format!("{} ({} to {})", value(center), value(low), value(high)),
+    }
 }
 
 /// A column of numbers, formatted as by [`value`] but all in the same way, so that their decimal points are aligned.
@@ -149,6 +154,15 @@ mod tests {
         assert_eq!(times, ["0.00 s", "0.42 s", "10.0 s", "99.9 s", "1 min 40 s", "3 min 05 s", "1 h 00 min", "2 h 07 min"]);
         let numbers = [0.0, 3.0, -0.45678, 1.23456e-5, 123456.7, f64::NAN, f64::INFINITY].map(value);
         assert_eq!(numbers, ["0", "3", "-0.4568", "1.235e-5", "1.235e5", "-", "inf"]);
+    }
+
+    #[test]
+    fn intervals_have_as_many_decimals_as_tell_their_ends_apart() {
+        assert_eq!(with_interval([1.7358, 1.4625, 2.0748]), "1.74 (1.46 to 2.07)");
+        assert_eq!(with_interval([1.000_003_8, 0.999_98, 1.000_02]), "1.00000 (0.99998 to 1.00002)");
+        assert_eq!(with_interval([3.859e-6, -1.434e-5, 2.272e-5]), "3.859e-6 (-1.434e-5 to 2.272e-5)");
+        assert_eq!(with_interval([-2.89, -3.9898, -1.8559]), "-2.89 (-3.99 to -1.86)");
+        assert_eq!(with_interval([f64::NAN; 3]), "- (- to -)");
     }
 
     #[test]

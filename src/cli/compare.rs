@@ -79,7 +79,8 @@ pub struct CompareArgs {
 /// The coefficients of the runs side by side.
 fn coefficients<'a>(args: &CompareArgs, runs: impl Iterator<Item = (&'a str, &'a RunResults)>) -> anyhow::Result<String> {
     let interval = Interval::chosen(args.interval, args.kind);
-    let read = CoefficientsOfRun::read(runs, &CoefficientOptions { interval, per: args.per.clone(), draws: false })?;
+    let read =
+        CoefficientsOfRun::read(runs, &CoefficientOptions { interval, per: args.per.clone(), ..CoefficientOptions::default() })?;
     Ok(match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&read)? + "\n",
         (_, true) => side_by_side::csv(&read)?,

@@ -25,7 +25,11 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
     }
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     let run = RunResults::open(&args.run)?;
-    let options = CoefficientOptions { interval: Interval::chosen(args.interval, None), per: args.per.clone(), draws: false };
+    let options = CoefficientOptions {
+        interval: Interval::chosen(args.interval, None),
+        per: args.per.clone(),
+        ..CoefficientOptions::default()
+    };
     let figures = figures(args, &RunFigures::new(&run, options))?;
     if let (Some(file), [_, _, ..]) = (into_file, figures.as_slice()) {
         let names: Vec<&str> = figures.iter().map(|figure| figure.0.as_str()).collect();
@@ -94,7 +98,7 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
 fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     let path = args.run.display();
     ensure!(
-        args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && !args.details,
+        args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && args.per.is_empty() && !args.details,
         "{path}: this is the folder of a sweep, whose figures show metrics: name one of its runs to draw more"
     );
     let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;

@@ -110,7 +110,7 @@ pub(super) fn launch(
             other => Ok(other?),
         };
     };
-    report_when_terminated(&world, &CurrentRun::new(folder), JobKind::Run);
+    report_when_terminated(&world, &CurrentRun::new(Some(folder)), JobKind::Run);
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;

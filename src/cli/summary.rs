@@ -83,8 +83,13 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
         interval: Interval::chosen(args.interval, args.kind),
         per: args.per.clone(),
         draws: args.draws.is_some(),
+        ..CoefficientOptions::default()
     };
     let summary = Summary::with_coefficients(&RunResults::open(&args.run)?, args.all, &options)?;
+    ensure!(
+        args.per.is_empty() || summary.coefficients.is_some(),
+        "--per: this run has no coefficients in the units of the data"
+    );
     if let Some(path) = &args.draws {
         write_draws(&summary, path)?;
     }

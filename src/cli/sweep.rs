@@ -1,13 +1,15 @@
 //! `mpibayes sweep`: carries out a grid of runs, alone or on all ranks of a job, and collects their results in one table.
 
 use super::output::{print, print_error};
-use super::run::{STOPPED, judge, parse_override, reporting};
+use super::run::{STOPPED, parse_override, reporting};
 use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check_sweep, notes_on_placement, start, threads_of};
 use crate::partial::PartialFile;
+use crate::report::RunResults;
+use crate::report::summary::Summary;
 use crate::results::{self, HISTORY, METRICS, Reporting, ResultFile, RunFolder, Table, config_file, result_file};
 use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -132,7 +134,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
     let Some(world) = &world else { return alone(args, registry) };
     let is_root = world.rank() == 0;
-    let current = CurrentRun::new(&args.folder()?);
+    let current = CurrentRun::new(None);
     termination::report_when_terminated(world, &current, JobKind::Sweep);
     // Rank 0 reads the file and looks for finished runs: a shared file system may show the others an older state.
     let read = || -> anyhow::Result<_> {
@@ -187,7 +189,7 @@ fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
     let plan = state.plan(registry)?;
     let folder = args.folder()?;
-    let code = run_all(&plan, Some(&mut state), registry, &Ranks::One, &folder, &CurrentRun::new(&folder))?;
+    let code = run_all(&plan, Some(&mut state), registry, &Ranks::One, &folder, &CurrentRun::new(None))?;
     if code == ExitCode::FAILURE {
         // A failed run may have left threads running.
         crate::cluster::end_process(1);
@@ -413,9 +415,7 @@ impl SweepState {
             return self.stopped(run).map(drop);
         }
         self.read_results(run.number)?;
-        let judgment = judge(&self.folder.join(&run.name)).ok().flatten();
-        let draws = judgment.map_or_else(String::new, |judgment| format!("; draws: {}", judgment.outcome.name()));
-        self.reporting.print(&format!("{title}: finished{}{draws}", self.headline(run.number)));
+        self.reporting.print(&format!("{title}: finished{}", self.headline(run)));
         // The tasks of an array would overwrite each other's tables.
         if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }
@@ -440,15 +440,19 @@ impl SweepState {
         if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }
 
-    /// The last accuracy or RMSE.
-    fn headline(&self, number: usize) -> String {
-        let last = self.rows.get(&number).and_then(|rows| rows.last());
-        let of = |name: &str| last.and_then(|row| row.values.iter().find(|value| value.0 == name)).map(|value| value.1);
-        let mut text = of("seconds").map_or_else(String::new, |seconds| format!(" after {}", text::seconds(seconds)));
-        if let Some((name, value)) = ["accuracy", "rmse"].into_iter().find_map(|name| Some((name, of(name)?))) {
-            text.push_str(&format!(", {name} {}", text::value(value)));
+    /// The time, the accuracy or RMSE, and the judgment.
+    fn headline(&self, run: &PlannedRun) -> String {
+        let last = self.rows.get(&run.number).and_then(|rows| rows.last());
+        let seconds = last.and_then(|row| row.values.iter().find(|value| value.0 == "seconds"));
+        let mut text = seconds.map_or_else(String::new, |(_, seconds)| format!(" after {}", text::seconds(*seconds)));
+        // A result file that cannot be read is reported elsewhere.
+        let summary = RunResults::open(&self.folder.join(&run.name)).and_then(|run| Summary::of(&run, false));
+        let Ok(summary) = summary else { return text };
+        let metrics = summary.best_metrics();
+        if let Some((name, value)) = metrics.iter().find(|(name, _)| ["accuracy", "rmse"].contains(&name.as_str())) {
+            text.push_str(&format!(", {name} {}", text::value(*value)));
         }
-        text
+        text + &summary.judgment.map_or_else(String::new, |judgment| format!("; draws: {}", judgment.outcome.name()))
     }
 
     /// Reads the results of a run.

@@ -24,18 +24,19 @@ pub(super) fn end() {
 
 /// The folder of the run that the job carries out.
 #[derive(Clone)]
-pub(super) struct CurrentRun(Arc<Mutex<PathBuf>>);
+pub(super) struct CurrentRun(Arc<Mutex<Option<PathBuf>>>);
 
 impl CurrentRun {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self(Arc::new(Mutex::new(folder.to_owned())))
+    /// None before the first run of a sweep.
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        Self(Arc::new(Mutex::new(folder.map(Path::to_owned))))
     }
 
     pub(super) fn set(&self, folder: PathBuf) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = folder;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
     }
 
-    fn get(&self) -> PathBuf {
+    fn get(&self) -> Option<PathBuf> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -62,7 +63,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
         if rank == 1 {
             std::thread::sleep(GRACE_PERIOD);
         }
-        let folder = current.get();
+        let Some(folder) = current.get() else { return };
         let other_reports = rank == 1 && is_locked(&folder);
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
             Reporting::Log { host: None }.print(&message(&folder, size, kind));

@@ -66,7 +66,7 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, rows: 
         0 => String::new(),
         more => format!("{more} more are not shown."),
     };
-    let caption = "For one unit of a column, or the number that is named, or for a level against its reference.".into();
+    let caption = "For one unit of a column or the number that is named; for a level against its reference; for a group against the mean of groups.".into();
     Some(Figure { legend, caption, cell: (720.0, OTHER + ROW * shown.len() as f64), remark, ..figure })
 }
 

@@ -19,7 +19,7 @@ pub struct Agreement {
     pub draws: usize,
     /// The largest distance of a mean from that of the reference, in standard deviations of the reference.
     pub shift: f64,
-    /// The Monte Carlo error of this distance, from both runs; NaN for particles.
+    /// The Monte Carlo error of this distance, from both runs; particles do not add to it, because theirs is not known.
     pub shift_error: f64,
     /// The parameter with this distance.
     pub shifted: String,
@@ -101,7 +101,12 @@ impl Agreement {
         let (shift, shifted) = largest(&|here, there| ((here.estimate.mean - there.estimate.mean) / there.estimate.sd).abs());
         let error = |parameter: &Parameter| parameter.estimate.convergence.as_ref().map_or(f64::NAN, |found| found.mcse_mean);
         let pair = pairs.iter().find(|(here, _)| here.name == shifted);
-        let shift_error = pair.map_or(f64::NAN, |(here, there)| error(here).hypot(error(there)) / there.estimate.sd);
+        // That of particles is not known.
+        let shift_error = pair.map_or(f64::NAN, |(here, there)| match [error(here), error(there)] {
+            [here, other] if here.is_nan() => other / there.estimate.sd,
+            [one, other] if other.is_nan() => one / there.estimate.sd,
+            [one, other] => one.hypot(other) / there.estimate.sd,
+        });
         let (narrowness, narrowest) = largest(&|here, there| there.estimate.sd / here.estimate.sd);
         let (largest_sd_ratio, widest) = largest(&|here, there| here.estimate.sd / there.estimate.sd);
         Ok(Self {
@@ -206,7 +211,7 @@ pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> Str
     };
     let judgment = reference.judgment.as_ref().map_or_else(String::new, |judgment| format!("  reference: {}\n", judgment.text));
     format!(
-        "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference, ± its Monte Carlo error\n  sd ratio: sd of the \
+        "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference, ± its Monte Carlo error (that of particles is not known)\n  sd ratio: sd of the \
          run over that of the reference\n{exchangeable}",
         text::table(&columns)
     )

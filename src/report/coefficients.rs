@@ -29,6 +29,8 @@ pub struct CoefficientOptions {
     pub per: Vec<Per>,
     /// Whether the draws themselves are wanted.
     pub draws: bool,
+    /// Whether `per` may name columns that are not there.
+    pub allows_other_columns: bool,
 }
 
 /// A number of units of a column for which its coefficient is given, such as 10 years.
@@ -257,13 +259,15 @@ impl Coefficients {
             .flatten()
             .and_then(|recipe| Some(recipe.group()?.0.to_owned()))
             .unwrap_or_else(|| "group".into());
-        let CoefficientOptions { interval, per, draws: keeps_draws } = options;
+        let CoefficientOptions { interval, per, draws: keeps_draws, allows_other_columns } = options;
         let (interval, keeps_draws) = (*interval, *keeps_draws);
         let units = Units { scale: &scale[..features], offset: &offset[..features], target, classes, noise, group, per };
         let draws = Draws { file, parts, common };
         let chain_length = (kind == SampleKind::Chains).then_some(common);
         let mut rows = Table { interval, ratio: ratio.is_some(), chain_length, keeps_draws, rows: Vec::new() };
-        units.check_per(&draws)?;
+        if !allows_other_columns {
+            units.check_per(&draws)?;
+        }
         units.coefficients(&draws, &mut rows)?;
         units.scales_and_groups(&draws, &mut rows)?;
         let odds_of = match (file.info().model.as_str(), classes) {
@@ -290,13 +294,7 @@ impl Coefficients {
         let row = |row: &Coefficient| {
             let shown = row.ratio.filter(|_| self.ratio.is_some()).unwrap_or([row.mean, row.interval[0], row.interval[1]]);
             let [center, low, high] = shown;
-            let [in_the_middle, from, to] = shown.map(text::short_value);
-            ForestRow {
-                name: row.name.clone(),
-                center,
-                interval: [low, high],
-                numbers: format!("{in_the_middle} ({from} to {to})"),
-            }
+            ForestRow { name: row.name.clone(), center, interval: [low, high], numbers: text::with_interval(shown) }
         };
         let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
         let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));

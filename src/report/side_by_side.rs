@@ -1,6 +1,6 @@
 //! The coefficients of several regressions side by side, in the units of the data.
 
-use super::coefficients::{Coefficient, CoefficientOptions, Coefficients, InDataUnits};
+use super::coefficients::{Coefficient, CoefficientOptions, Coefficients, InDataUnits, Per};
 use super::error::{ReportError, Result};
 use super::run::RunResults;
 use crate::text;
@@ -25,14 +25,33 @@ impl CoefficientsOfRun {
         runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>,
         options: &CoefficientOptions,
     ) -> Result<Vec<Self>> {
-        let one = |(name, run): (&str, &RunResults)| match Coefficients::of(&run.file, options)? {
+        // A column need not be in all runs.
+        let of_each = CoefficientOptions { allows_other_columns: true, ..options.clone() };
+        let one = |(name, run): (&str, &RunResults)| match Coefficients::of(&run.file, &of_each)? {
             InDataUnits::Table(coefficients) => Ok(Self { run: name.to_owned(), coefficients }),
             InDataUnits::Unknown(why) => {
                 Err(ReportError::missing(&run.path, format!("it has no coefficients in the units of the data: {why}")))
             }
             InDataUnits::Nothing => Err(ReportError::missing(&run.path, "it is no regression with draws")),
         };
-        runs.into_iter().map(one).collect()
+        let found = runs.into_iter().map(one).collect::<Result<Vec<Self>>>()?;
+        let is_there = |per: &&Per| {
+            let is_named = |row: &Coefficient| row.name.ends_with(&format!("{} (per {})", per.column, per.units));
+            found.iter().flat_map(|run| &run.coefficients.rows).any(is_named)
+        };
+        match options.per.iter().find(|per| !is_there(per)) {
+            None => Ok(found),
+            Some(Per { column, .. }) => Err(ReportError::Missing(format!("--per {column}: no run has such a column"))),
+        }
+    }
+
+    /// What the numbers of columns and levels are.
+    fn what_is_shown(&self) -> String {
+        let of = self.coefficients.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
+        match self.coefficients.ratio {
+            Some(ratio) => format!("columns and levels: {ratio}{of}, the median of e^coefficient; other terms: mean"),
+            None => "all terms: mean".to_owned(),
+        }
     }
 
     fn find(&self, term: &str) -> Option<&Coefficient> {
@@ -61,18 +80,17 @@ pub fn table(runs: &[CoefficientsOfRun], all: bool) -> String {
         let cell = |term: &&&Coefficient| match run.find(&term.name) {
             None => "-".to_owned(),
             Some(Coefficient { mean, interval, ratio, .. }) => {
-                let [center, low, high] = ratio.unwrap_or([*mean, interval[0], interval[1]]).map(text::short_value);
-                format!("{center} ({low} to {high})")
+                text::with_interval(ratio.unwrap_or([*mean, interval[0], interval[1]]))
             }
         };
         columns.push((run.run.clone(), shown.iter().map(cell).collect()));
     }
-    let options = runs.first().map(|run| &run.coefficients);
-    let interval = options.map_or_else(String::new, |coefficients| coefficients.interval.description());
-    let ratio = options.and_then(|coefficients| coefficients.ratio);
-    let note = ratio.map_or_else(String::new, |ratio| {
-        format!("  columns and levels: {ratio}, the median of e^coefficient; other terms: mean\n")
-    });
+    let interval = runs.first().map_or_else(String::new, |run| run.coefficients.interval.description());
+    let notes: Vec<String> = runs.iter().map(CoefficientsOfRun::what_is_shown).collect();
+    let note = match notes.first() {
+        Some(first) if notes.iter().all(|note| note == first) => format!("  {first}\n"),
+        _ => runs.iter().zip(&notes).map(|(run, note)| format!("  {}: {note}\n", run.run)).collect(),
+    };
     let more = match terms.len() - shown.len() {
         0 => String::new(),
         more => format!("  {} of groups omitted: --all shows them\n", text::counted(more, "effect")),

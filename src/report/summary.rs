@@ -195,9 +195,9 @@ impl Summary {
         let missing = |what: String| Err(ReportError::missing(&self.file, what));
         match self.best_metrics().into_iter().find(|metric| metric.0 == name) {
             Some((_, value)) => Ok(format!("{value:.4}")),
-            None if self.metrics.is_empty() => missing("this run has no metrics: no predictions were evaluated".into()),
+            None if self.best_metrics().is_empty() => missing("this run has no metrics: no predictions were evaluated".into()),
             None => {
-                let names: Vec<&str> = self.metrics.iter().map(|metric| metric.0.as_str()).collect();
+                let names: Vec<String> = self.best_metrics().into_iter().map(|metric| metric.0).collect();
                 missing(format!("there is no metric {name:?}; the run has {}", names.join(", ")))
             }
         }
@@ -363,6 +363,9 @@ impl Summary {
     pub fn best_metrics(&self) -> Vec<(String, f64)> {
         let of_all_draws = self.test_rows.as_ref().filter(|_| self.has_chains()).map_or(&[][..], |rows| &rows.metrics);
         let better = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
+        if self.metrics.is_empty() {
+            return of_all_draws.to_vec();
+        }
         self.metrics.iter().map(|(name, value)| (name.clone(), better(name).unwrap_or(*value))).collect()
     }
 

@@ -136,6 +136,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     };
     assert!((ratio("claims") - number(&one_year["ratio"][0])).abs() < 1e-12 && ratio("alone") > 1.0);
     cli.alone("compare claims alone --interval 0.5").end(2, &["--coefficients"]);
+    cli.alone("compare claims alone --coefficients --per wages=10").end(1, &["--per wages: no run has such a column"]);
 
     // Two models of the same rows, by cross-validation.
     cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
@@ -498,6 +499,16 @@ fn decimal_commas_and_missing_texts() {
     assert!(predicted == cli.stdout("predict point point.csv --label price"));
     let ended = cli.alone("predict comma point.csv").end(1, &["\"0.25\" has a point"]);
     assert!(ended.stdout.lines().count() <= 1, "{}", ended.stdout);
+    // Targets are written like features.
+    cli.write("mixed.csv", "size;price\n1,5;1.234\n2,5;12,50\n");
+    cli.alone("import mixed.csv --task regression --decimal comma -o a.h5").end(1, &["\"1.234\" has a point"]);
+    // The numbers of texts are no values: the second region is not the missing number 1.
+    let text = cli.stdout("import point.csv --task regression --categorical region --missing drop --na 1 -o na.h5");
+    assert!(text.contains("60 rows") && text.contains("region: south, each compared with the reference level north"), "{text}");
+    // A text that reads `missing` is no reason to keep rows without one.
+    cli.write("named.csv", lines(false).replace("north", "missing"));
+    let text = cli.stdout("import named.csv --task regression --categorical region --missing drop -o named.h5");
+    assert!(text.contains("60 rows") && text.contains("left out     30 rows"), "{text}");
     // Texts where numbers are expected are listed together.
     cli.write("texts.csv", "a,b,c,d,y\n1,x,2,u,0\n2,y,3,v,1\n");
     cli.alone("import texts.csv -o a.h5").end(1, &["column 2 (b): \"x\" is not a number", "There are texts in d too"]);

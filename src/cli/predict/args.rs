@@ -62,7 +62,7 @@ pub struct PredictArgs {
     /// What the interval is of: new targets, or their mean, which for classes is the probability [default: target, for classes mean]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub of: Option<IntervalOf>,
-    /// Copy these columns of the table, such as an id, into the predictions; columns that the model uses cannot be copied
+    /// Copy these columns of the table, such as an id, into the predictions; columns that the model uses cannot be copied, nor more than 100,000 different values
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub keep: Vec<String>,
     /// Also write this many predictive draws of each row, each at another draw of the posterior

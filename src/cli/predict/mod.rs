@@ -60,7 +60,7 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     }
     if of_new_groups > 0 {
         let rows = text::counted(of_new_groups, "row");
-        eprintln!("mpibayes: {rows} of groups without training rows: intervals contain the unknown effects of these groups");
+        eprintln!("mpibayes: {rows} of groups without training rows: predicted as members of new groups");
     }
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");

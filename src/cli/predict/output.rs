@@ -226,9 +226,9 @@ impl Output {
     }
 }
 
-/// A number with nine digits: more would be noise, since predictions average over at most some thousand draws.
+/// A number with twelve digits: the others are rounding errors of averages.
 fn number(value: f64) -> String {
-    format!("{value:.8e}").parse::<f64>().map_or_else(|_| value.to_string(), |rounded| rounded.to_string())
+    format!("{value:.11e}").parse::<f64>().map_or_else(|_| value.to_string(), |rounded| rounded.to_string())
 }
 
 /// The most probable class, the first one among ties; `None` if a probability is NaN because draws have diverged.

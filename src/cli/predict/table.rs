@@ -89,7 +89,11 @@ pub(super) fn columns(
     if let Some(names) = names.filter(|_| has_names) {
         return by_name(path, wanted, keep, &names, layout);
     }
-    ensure!(keep.is_empty(), "{}: --keep needs a header with the names of the columns", path.display());
+    ensure!(
+        keep.is_empty(),
+        "{}: --keep needs a header with the names of the columns, and a run that knows them",
+        path.display()
+    );
     let count = wanted.len();
     let features = Table::open(path, &in_places)?.features();
     ensure!(

@@ -31,7 +31,7 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
 /// The same with only the first images of each file, if a number is given.
 ///
 /// # Errors
-/// The same, and if there are fewer images.
+/// The same, and if there are fewer training images.
 pub fn import_first_idx(
     train: &IdxPair,
     test: Option<&IdxPair>,
@@ -69,7 +69,8 @@ pub fn import_first_idx(
     let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
     let mut test_targets = None;
     if let Some(test) = test {
-        let mut test_images = open(&test.images)?;
+        let mut test_images = Idx::open(Source::open(&test.images)?)?;
+        first.map_or(Ok(()), |rows| test_images.first(rows.min(test_images.rows_in_file())))?;
         if test_images.row_shape() != images.row_shape() {
             let what = format!(
                 "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",

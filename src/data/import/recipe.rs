@@ -30,17 +30,6 @@ pub enum ColumnUse {
     Weight,
 }
 
-impl ColumnUse {
-    /// Whether a missing value is filled in.
-    fn fills_in(&self) -> bool {
-        match self {
-            Self::Filled(_) | Self::FilledAndFlagged(_) => true,
-            Self::Indicators(levels) => missing_level(levels).is_some(),
-            _ => false,
-        }
-    }
-}
-
 /// The level of rows that lack a text.
 pub(super) const MISSING_LEVEL: &str = "missing";
 
@@ -68,6 +57,9 @@ pub struct Recipe {
     /// Further texts that stand for a missing value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub na: Vec<String>,
+    /// Whether a missing text is a level of its own, where training rows lack one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_missing_texts: bool,
     /// Whether numbers have a decimal comma.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decimal_comma: bool,
@@ -158,9 +150,18 @@ impl Recipe {
         self.columns.iter().filter(|column| column.r#use == ColumnUse::Date).map(|column| column.name.as_str())
     }
 
+    /// Whether a missing value of a column is filled in.
+    fn fills_in(&self, r#use: &ColumnUse) -> bool {
+        match r#use {
+            ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_) => true,
+            ColumnUse::Indicators(levels) => self.has_missing_texts && missing_level(levels).is_some(),
+            _ => false,
+        }
+    }
+
     /// Whether a value is missing that the recipe cannot fill in.
     pub(crate) fn lacks_value(&self, values: &[f64]) -> bool {
-        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !column.r#use.fills_in();
+        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !self.fills_in(&column.r#use);
         self.columns.iter().zip(values).any(lacks)
     }
 
@@ -195,7 +196,7 @@ impl Recipe {
         row.clear();
         let (mut offset, mut weight, mut group) = (None, None, None);
         for (UsedColumn { name, r#use }, &value) in self.columns.iter().zip(values) {
-            if value.is_nan() && !r#use.fills_in() {
+            if value.is_nan() && !self.fills_in(r#use) {
                 return Err(format!("the value of {name:?} is missing"));
             }
             match r#use {

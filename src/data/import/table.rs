@@ -61,6 +61,8 @@ pub struct ColumnOptions {
 /// A column with more texts than this, and than half of the rows, names rows rather than kinds of rows.
 const MAX_INDICATORS: usize = 50;
 
+/// So many columns of texts are named.
+const MAX_TEXTS: usize = 12;
 /// In so many rows texts are looked for.
 const ROWS_FOR_TEXTS: u64 = 1000;
 
@@ -365,6 +367,7 @@ impl TableImport {
             columns: columns.collect::<Result<_>>()?,
             left_out: 0,
             na: self.columns.na.clone(),
+            has_missing_texts: self.columns.missing == Missing::MeanAndFlag,
             decimal_comma: self.layout.decimal_comma,
             has_ordered_classes,
         };
@@ -471,6 +474,10 @@ fn other_texts(path: &Path, column: usize, table: &Table, layout: &TableLayout) 
         // A column with another mistake may hide one of texts.
         if end.is_word {
             found.push(table.option(end.column));
+        }
+        if found.len() == MAX_TEXTS {
+            found.push("...".into());
+            break;
         }
         layout.drop.push(Column::Number(end.column + 1));
     }

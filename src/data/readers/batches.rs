@@ -175,7 +175,8 @@ impl BatchRow<'_> {
             let field: Cow<'_, [u8]> = match values {
                 Values::Numbers(numbers) if !numbers.is_null(self.row) => {
                     let value = numbers.value(self.row);
-                    if value.is_finite() && cells.number(value).is_some() {
+                    let stored = if *role == Role::Date { Cells::store } else { Cells::number };
+                    if value.is_finite() && stored(cells, value).is_some() {
                         continue;
                     }
                     // NaN stands for a missing value.

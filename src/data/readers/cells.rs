@@ -59,7 +59,12 @@ impl Cells<'_> {
     pub(crate) fn number(&mut self, value: f64) -> Option<()> {
         let is_missing = !self.notation.missing_numbers.is_empty() && self.notation.missing_numbers.contains(&value);
         let value = if !is_missing { Some(value) } else { self.allow_missing.then_some(f64::NAN) };
-        *self.features.next()? = value?;
+        self.store(value?)
+    }
+
+    /// Stores what is no number of the table: the number of a text, or the days of a date.
+    pub(crate) fn store(&mut self, value: f64) -> Option<()> {
+        *self.features.next()? = value;
         Some(())
     }
 
@@ -68,17 +73,19 @@ impl Cells<'_> {
         match role {
             role if role.is_feature() && self.allow_missing && self.notation.means_missing(content) => self.number(f64::NAN),
             Role::Feature => self.number(truth(content).or_else(|| self.notation.parse_number(text(content).ok()?).ok())?),
-            Role::Date => self.number(parse_date(text(content).ok()?)?),
+            Role::Date => self.store(parse_date(text(content).ok()?)?),
             Role::Text(_) if self.notation.means_missing(content) => None,
             Role::Text(levels) => {
                 let code = self.levels.get_mut(levels)?.code(content).ok()?;
-                self.number(f64::from(code))
+                self.store(f64::from(code))
             }
             // Labels of rows have no other form of a missing one.
             Role::Label if self.notation.means_missing(content) && !is_missing(content) => Some(()),
             Role::Label => {
-                match text(content).ok().filter(|content| self.notation.decimal_comma && content.contains(',')) {
-                    Some(content) if self.notation.parse_number(content).is_ok() => {
+                match text(content).ok().filter(|_| self.notation.decimal_comma) {
+                    // Not a number in this notation.
+                    Some(content) if content.contains('.') && content.parse::<f64>().is_ok() => return None,
+                    Some(content) if content.contains(',') && self.notation.parse_number(content).is_ok() => {
                         self.label.extend_from_slice(content.replacen(',', ".", 1).as_bytes());
                     }
                     _ => self.label.extend_from_slice(content),

@@ -75,6 +75,11 @@ impl<'a> Idx<'a> {
         self.shape[1..].iter().product()
     }
 
+    /// The number of records that the header promises.
+    pub(crate) fn rows_in_file(&self) -> usize {
+        self.shape[0]
+    }
+
     /// Only the first records from now on.
     ///
     /// # Errors
