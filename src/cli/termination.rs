@@ -87,7 +87,7 @@ fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
             format!("the checkpoint in {shown}{age} is complete; {resume}")
         }
         Err(_) if kind == JobKind::Sweep => {
-            format!("{shown} has no checkpoint yet; the same command starts this run again and goes on with the others")
+            format!("{shown} has no checkpoint yet; the same command starts this run again and continues with the others")
         }
         Err(_) => format!("{shown} has no checkpoint yet; the same command starts the run again"),
     };
