@@ -85,7 +85,7 @@ impl Registry {
         self.models.push(ModelEntry {
             name: S::NAME,
             keys: S::keys,
-            suggested: S::suggested,
+            other_defaults: S::other_defaults,
             parse: |table| Ok(Arc::new(settings::read::<S>(table)?)),
         });
         self

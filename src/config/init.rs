@@ -1,14 +1,12 @@
 //! The starting run file that `mpibayes init` writes: every key with its default, and above it what it means.
 
-use super::configured::ConfiguredMethod;
 use super::error::ConfigError;
 use super::registry::Registry;
-use super::run::named;
-use super::run_file_kind::{RunFileKind, data_table};
+use super::run::{RunOf, named};
+use super::run_file_kind::RunFileKind;
 use super::sections::ClusterSettings;
-use crate::settings::{Key, inline, keys, read, table};
+use crate::settings::{Key, inline, keys};
 use std::path::Path;
-use std::sync::Arc;
 use toml::{Table, Value};
 
 /// Comments are wrapped at this column.
@@ -43,50 +41,47 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
     let Choice { method: method_name, model, data, reasons } = choice;
     let entry = D::methods(registry).iter().find(|entry| entry.name == method_name);
     let entry = entry.ok_or_else(|| ConfigError::Choice(format!("there is no method {method_name}")))?;
-    let stored = |errors| ConfigError::Stored(errors);
-    let method: Arc<dyn ConfiguredMethod<D>> = (entry.parse)(Table::new()).map_err(stored)?;
-    let sharing = method.sharing();
-    let unwritable = ConfigError::unwritable;
-    let model_settings = D::model(registry, named(model, Table::new())).map_err(stored)?;
-    let suggested = D::suggested(registry, model);
-
-    let mut top = table(&D::RunSettings::default()).map_err(unwritable)?;
+    let method = (entry.parse)(Table::new()).map_err(ConfigError::Stored)?;
+    let mut file = Table::new();
     // Two agents, unless the method takes only one.
-    top.insert("agents".into(), Value::from(if method.check_agents(2).is_ok() { 2 } else { 1 }));
+    file.insert("agents".into(), Value::from(if method.check_agents(2).is_ok() { 2 } else { 1 }));
+    if let Some(path) = data {
+        file.insert("data".into(), Table::from_iter([("file".to_owned(), Value::from(path.display().to_string()))]).into());
+    }
+    file.insert("model".into(), named(model, Table::new()).into());
+    file.insert("method".into(), named(method_name, Table::new()).into());
+    file.insert("cluster".into(), Table::new().into());
+    let run: RunOf<D> = RunOf::parse(file, registry).map_err(ConfigError::Stored)?;
+    let mut values = run.to_table().map_err(ConfigError::unwritable)?;
+
     let mut text = format!(
         "# A run of {method_name} on the model {model}: every key with its meaning and a starting value.\n\
          # Check it with `mpibayes check FILE`, start it with `mpibayes run FILE` or `mpirun -n 4 mpibayes run FILE`.\n"
     );
     text.extend(reasons.iter().map(|reason| format!("# {reason}\n")));
     text.push('\n');
-    section(&mut text, &keys::<D::RunSettings>(), top, Some(&suggested));
-    if let Some(file) = data {
-        text.push_str("\n[data]\n");
-        let values = Table::from_iter([("file".to_owned(), Value::from(file.display().to_string()))]);
-        let data = D::data(values, sharing).map_err(stored)?;
-        section(&mut text, &D::data_keys(sharing), data_table::<D>(&data, sharing).map_err(unwritable)?, None);
+    let sections = [
+        ("data", D::data_keys(method.sharing())),
+        ("model", D::model_keys(registry, model)),
+        ("method", (entry.keys)()),
+        ("evaluate", keys::<D::Evaluate>()),
+        ("cluster", keys::<ClusterSettings>()),
+    ];
+    let sections: Vec<_> = sections.into_iter().map(|(name, keys)| (name, keys, values.remove(name))).collect();
+    write_keys(&mut text, &keys::<D::RunSettings>(), values);
+    for (name, keys, values) in sections {
+        let Some(Value::Table(mut values)) = values else { continue };
+        text.push_str(&format!("\n[{name}]\n"));
+        if let Some(of_section) = values.remove("name") {
+            text.push_str(&format!("name = {of_section}\n"));
+        }
+        write_keys(&mut text, &keys, values);
     }
-    text.push_str(&format!("\n[model]\nname = \"{model}\"\n"));
-    section(&mut text, &D::model_keys(registry, model), D::model_table(&model_settings).map_err(unwritable)?, None);
-    text.push_str(&format!("\n[method]\nname = \"{method_name}\"\n"));
-    let suggested_table = |name: &str| suggested.get(name).and_then(Value::as_table);
-    section(&mut text, &(entry.keys)(), method.table().map_err(unwritable)?, suggested_table("method"));
-    text.push_str("\n[evaluate]\n");
-    let evaluate = table(&D::Evaluate::default()).map_err(unwritable)?;
-    section(&mut text, &keys::<D::Evaluate>(), evaluate, suggested_table("evaluate"));
-    text.push_str("\n[cluster]\n");
-    let cluster: ClusterSettings = read(Table::new()).map_err(stored)?;
-    section(&mut text, &keys::<ClusterSettings>(), table(&cluster).map_err(unwritable)?, None);
     Ok(text)
 }
 
-/// Writes the keys of a section with their documentation and values, where `suggested` replaces defaults.
-fn section(text: &mut String, keys: &[Key], mut values: Table, suggested: Option<&Table>) {
-    for (key, value) in suggested.into_iter().flatten() {
-        if values.contains_key(key) {
-            values.insert(key.clone(), value.clone());
-        }
-    }
+/// Writes keys with their documentation and values.
+fn write_keys(text: &mut String, keys: &[Key], values: Table) {
     // A type without documented keys still shows its defaults.
     let others = values.keys().filter(|key| keys.iter().all(|known| known.name != key.as_str()));
     let documented = keys.iter().map(|key| (key.name, key.doc.as_str()));

@@ -49,12 +49,27 @@ fn part<D: RunFileKind>(registry: &Registry, title: &str) -> Result<String, Conf
         let settings = D::model(registry, named(name, toml::Table::new())).map_err(stored)?;
         let values = D::model_table(&settings).map_err(unwritable)?;
         section(&mut text, &format!("### `[model] name = \"{name}\"`"), &D::model_keys(registry, name), &values);
+        let others = other_defaults(&D::other_defaults(registry, name));
+        if !others.is_empty() {
+            text.push_str(&format!("With this model, other keys have other defaults: {}.\n\n", others.join(", ")));
+        }
     }
     for (entry, method) in methods.iter().zip(&parsed) {
         let values = method.table().map_err(unwritable)?;
         section(&mut text, &format!("### `[method] name = \"{}\"`", entry.name), &(entry.keys)(), &values);
     }
     Ok(text)
+}
+
+/// Defaults that depend on the model, as they stand in a run file, with the paths of the keys.
+fn other_defaults(defaults: &toml::Table) -> Vec<String> {
+    let lines = |(key, value): (&String, &toml::Value)| match value {
+        toml::Value::Table(section) => {
+            section.iter().map(|(of_section, value)| format!("`{key}.{of_section} = {}`", inline(value))).collect()
+        }
+        value => vec![format!("`{key} = {}`", inline(value))],
+    };
+    defaults.iter().flat_map(lines).collect()
 }
 
 /// Adds the keys of a table of the run file.

@@ -19,8 +19,8 @@ type Parse<T> = fn(toml::Table) -> Result<Arc<T>, Vec<KeyError>>;
 pub struct ModelEntry {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Key>,
-    /// Values of a run file that suit the model better than their defaults.
-    pub(super) suggested: fn() -> toml::Table,
+    /// Defaults of keys outside of `[model]` that differ for this model.
+    pub(super) other_defaults: fn() -> toml::Table,
     pub(super) parse: Parse<dyn ConfiguredModel>,
 }
 
@@ -29,6 +29,33 @@ pub struct MethodEntry<D: DataKind> {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Key>,
     pub(super) parse: Parse<dyn ConfiguredMethod<D>>,
+}
+
+impl<D: DataKind> MethodEntry<D> {
+    /// Parses the settings of the method, where `defaults` come before its own.
+    pub(super) fn parse_with(&self, mut table: toml::Table, defaults: &toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
+        let keys = (self.keys)();
+        fill(&mut table, defaults, |key| keys.iter().any(|known| known.name == key));
+        (self.parse)(table)
+    }
+}
+
+/// Adds the defaults of the keys that are `known` and that the table does not set. A table inside is completed in the same way, unless it
+/// has a key without such a default: it then holds another alternative, such as another optimizer.
+pub(super) fn fill(table: &mut toml::Table, defaults: &toml::Table, known: impl Fn(&str) -> bool) {
+    for (key, default) in defaults.iter().filter(|(key, _)| known(key)) {
+        match (table.get_mut(key), default) {
+            (None, _) => {
+                table.insert(key.clone(), default.clone());
+            }
+            (Some(toml::Value::Table(inner)), toml::Value::Table(defaults)) => {
+                if inner.keys().all(|key| defaults.contains_key(key)) {
+                    fill(inner, defaults, |_| true);
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
 }
 
 /// The value of `name` in the table of a model or a method.
@@ -49,4 +76,25 @@ pub(super) fn name_of<'a>(table: &'a toml::Table, known: &[&str]) -> Result<&'a 
 pub(super) fn unknown_name(found: &str, known: &[&str]) -> KeyError {
     let known = known.iter().map(|&name| name.to_owned()).collect();
     KeyError::at("name", Mistake::UnknownWord { found: found.to_owned(), known })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_complete_a_table_but_not_another_alternative() {
+        let defaults: toml::Table = "batch = 5\noptimizer = { adagrad = { step = 1e-3, fudge = 1e-6 } }".parse().unwrap();
+        for (given, filled) in [
+            ("", "optimizer = { adagrad = { step = 1e-3, fudge = 1e-6 } }"),
+            ("optimizer = { adagrad = { step = 0.1 } }", "optimizer = { adagrad = { step = 0.1, fudge = 1e-6 } }"),
+            ("optimizer = { plain = { step = 0.1 } }", "optimizer = { plain = { step = 0.1 } }"),
+            ("optimizer = 3", "optimizer = 3"),
+        ] {
+            let mut table: toml::Table = given.parse().unwrap();
+            fill(&mut table, &defaults, |key| key != "batch");
+            assert_eq!(table, filled.parse::<toml::Table>().unwrap(), "{given}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::configured::ConfiguredMethod;
 use super::error::ConfigError;
-use super::registry::{Registry, name_of, unknown_name};
+use super::registry::{Registry, fill, name_of, unknown_name};
 use super::renamed::upgrade;
 use super::run_file_kind::{RunFileKind, data_table};
 use super::sections::{ClusterSettings, RunSettings, SWEEP};
@@ -111,24 +111,34 @@ pub fn stored_table(text: &str) -> Result<toml::Table, ConfigError> {
 
 /// Whether a run file is for a corpus: by its model, or, if that is unknown, by its method.
 pub(super) fn is_on_corpus(table: &toml::Table, registry: &Registry) -> bool {
-    let name = |section: &str| table.get(section).and_then(|table| table.get("name")).and_then(toml::Value::as_str);
-    match name("model") {
+    match section_name(table, "model") {
         Some(LdaSettings::NAME) => true,
         Some(model) if Table::models(registry).contains(&model) => false,
-        _ => name("method").is_some_and(|method| {
+        _ => section_name(table, "method").is_some_and(|method| {
             registry.methods_for::<Corpus>().contains(&method) && !registry.methods_for::<Table>().contains(&method)
         }),
     }
 }
 
+/// The `name` in a section of a run file, if it is a text.
+fn section_name<'a>(file: &'a toml::Table, section: &str) -> Option<&'a str> {
+    file.get(section).and_then(|table| table.get("name")).and_then(toml::Value::as_str)
+}
+
 impl<D: RunFileKind> RunOf<D> {
-    fn parse(mut file: toml::Table, registry: &Registry) -> Result<Self, Vec<KeyError>> {
+    pub(super) fn parse(mut file: toml::Table, registry: &Registry) -> Result<Self, Vec<KeyError>> {
         let mut mistakes = Mistakes::default();
         if file.remove(SWEEP).is_some() {
             mistakes.add(KeyError::invalid(SWEEP, "describes a sweep of runs: start it with `mpibayes sweep`"));
         }
+        let mut defaults = section_name(&file, "model").map(|name| D::other_defaults(registry, name)).unwrap_or_default();
+        let method_defaults = match defaults.remove("method") {
+            Some(toml::Value::Table(defaults)) => defaults,
+            _ => toml::Table::new(),
+        };
+        fill(&mut file, &defaults, |_| true);
         let model = mistakes.required("model", &mut file, |table| D::model(registry, table));
-        let method = mistakes.required("method", &mut file, |table| method(registry, table));
+        let method = mistakes.required("method", &mut file, |table| method(registry, table, &method_defaults));
         let sharing = method.as_ref().map(|method| method.sharing()).unwrap_or_default();
         let data = mistakes.section("data", &mut file, |table| D::data(table, sharing));
         let evaluate = mistakes.section("evaluate", &mut file, read::<D::Evaluate>);
@@ -184,8 +194,12 @@ pub(super) fn named(name: &str, settings: toml::Table) -> toml::Table {
     table
 }
 
-/// The method in a table.
-fn method<D: RunFileKind>(registry: &Registry, mut table: toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
+/// The method in a table, where `defaults` come before its own.
+fn method<D: RunFileKind>(
+    registry: &Registry,
+    mut table: toml::Table,
+    defaults: &toml::Table,
+) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
     let known = registry.methods_for::<D>();
     let name = name_of(&table, &known).map_err(|error| vec![error])?;
     let Some(entry) = D::methods(registry).iter().find(|entry| entry.name == name) else {
@@ -200,7 +214,7 @@ fn method<D: RunFileKind>(registry: &Registry, mut table: toml::Table) -> Result
         return Err(vec![unknown_name(name, &known)]);
     };
     table.remove("name");
-    (entry.parse)(table)
+    entry.parse_with(table, defaults)
 }
 
 /// The mistakes found so far.

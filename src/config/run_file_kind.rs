@@ -39,8 +39,8 @@ pub trait RunFileKind: DataKind {
     /// The keys of a model.
     fn model_keys(registry: &Registry, name: &str) -> Vec<Key>;
 
-    /// Values of a run file that suit a model better than their defaults.
-    fn suggested(registry: &Registry, name: &str) -> toml::Table;
+    /// Defaults of keys outside of `[model]` that differ for a model.
+    fn other_defaults(registry: &Registry, name: &str) -> toml::Table;
 
     /// The model in a table.
     ///
@@ -105,8 +105,8 @@ impl RunFileKind for Table {
         registry.models.iter().find(|entry| entry.name == name).map(|entry| (entry.keys)()).unwrap_or_default()
     }
 
-    fn suggested(registry: &Registry, name: &str) -> toml::Table {
-        registry.models.iter().find(|entry| entry.name == name).map(|entry| (entry.suggested)()).unwrap_or_default()
+    fn other_defaults(registry: &Registry, name: &str) -> toml::Table {
+        registry.models.iter().find(|entry| entry.name == name).map(|entry| (entry.other_defaults)()).unwrap_or_default()
     }
 
     fn model(registry: &Registry, mut table: toml::Table) -> Result<Self::Model, Vec<KeyError>> {
@@ -173,10 +173,8 @@ impl RunFileKind for Corpus {
         keys::<LdaSettings>()
     }
 
-    fn suggested(_: &Registry, _: &str) -> toml::Table {
-        toml::toml! {
-            dtype = "float32"
-        }
+    fn other_defaults(_: &Registry, _: &str) -> toml::Table {
+        toml::Table::new()
     }
 
     fn model(registry: &Registry, mut table: toml::Table) -> Result<LdaSettings, Vec<KeyError>> {

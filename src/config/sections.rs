@@ -31,7 +31,7 @@ pub struct TableRunSettings {
     /// The seed of all random numbers. The same seed gives the same draws, bit for bit, except with asynchronous methods and with
     /// float_sums = "allreduce".
     pub seed: u64,
-    /// The floating-point type of parameters and features: "float32" or "float64". Networks run best in "float32".
+    /// The floating-point type of parameters and features: "float32" or "float64".
     pub dtype: Dtype,
     /// The number of agents (K). Each agent holds a shard of the training rows, or a chain that sees all of them, as the method defines.
     /// It is independent of the number of MPI ranks.
@@ -53,7 +53,7 @@ pub struct CorpusRunSettings {
     /// The seed of all random numbers. The same seed gives the same draws, bit for bit, except with asynchronous methods and with
     /// float_sums = "allreduce".
     pub seed: u64,
-    /// The floating-point type of topics: "float32" or "float64". "float32" is precise enough.
+    /// The floating-point type of topics: "float32", which is precise enough, or "float64".
     pub dtype: Dtype,
     /// The number of agents, each with a share of the documents. It is independent of the number of MPI ranks.
     pub agents: u32,
@@ -61,7 +61,7 @@ pub struct CorpusRunSettings {
 
 impl Default for CorpusRunSettings {
     fn default() -> Self {
-        Self { seed: 1, dtype: Dtype::default(), agents: 1 }
+        Self { seed: 1, dtype: Dtype::Float32, agents: 1 }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::vector::vectorized;
 use serde::{Deserialize, Serialize};
 
 /// The optimizer: how a direction φ becomes a step of θ. `{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } }` adapts the step of
-/// each parameter; `{ plain = { step = 1e-3 } }` uses the same step for all. Networks need `step = 1e-3, fudge = 1e-6`.
+/// each parameter; `{ plain = { step = 1e-3 } }` uses the same step for all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Optimizer {
@@ -50,10 +50,6 @@ impl Default for Optimizer {
 }
 
 impl Optimizer {
-    /// A description for users.
-    pub const DOCS: &'static str = "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, \
-         fudge = 1e-6";
-
     /// Checks that all settings are in range.
     pub fn check(&self) -> Result<(), KeyError> {
         let positive = |key, step: f64| in_range(key, step, step.is_finite() && step > 0.0, "positive");

@@ -23,10 +23,6 @@ pub enum Bandwidth {
 }
 
 impl Bandwidth {
-    /// A description for users.
-    pub const DOCS: &'static str = "bandwidth h of the kernel: \"repository\" (median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) \
-         or { fixed = 1.0 }";
-
     /// Checks that a fixed bandwidth is in range.
     pub fn check(&self) -> Result<(), KeyError> {
         match *self {

@@ -90,8 +90,8 @@ pub trait ModelSettings: Settings {
         Vec::new()
     }
 
-    /// Values of a run file that suit the model better than their defaults. `mpibayes init` writes them, if the method has such keys.
-    fn suggested() -> toml::Table {
+    /// Defaults of keys outside of `[model]` that differ for this model. Those of `[method]` hold for methods with such keys.
+    fn other_defaults() -> toml::Table {
         toml::Table::new()
     }
 

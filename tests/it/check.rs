@@ -369,18 +369,13 @@ fn run_files_written_by_init_pass_check() {
             let checked = cli.run("check my.toml");
             let file = cli.read("my.toml");
             assert!(checked.code == 0, "{file}\n{}", checked.stderr);
-            // It says no more than the defaults, but for two agents where the method has several, and what networks want.
-            let is_network = model == "network";
+            // It says no more than the defaults, but for two agents where the method has several.
             let agents = if ["npv", "pmd"].contains(&method) { 1 } else { 2 };
-            let defaults = format!(
-                "agents = {agents}\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
-                if is_network || is_topics { "dtype = \"float32\"\n" } else { "" },
-                match method {
-                    "svgd" | "dsvgd" | "u_dsvgd" | "p_dsvgd" | "fedavg" if is_network =>
-                        "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
-                    _ => "",
-                }
-            );
+            let defaults = format!("agents = {agents}\n{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n");
+            if let ("network", "svgd" | "dsvgd" | "u_dsvgd" | "p_dsvgd" | "fedavg") = (model, method) {
+                assert!(file.contains("\noptimizer = { adagrad = { decay = 0.9, fudge = 1e-6, step = 0.001 } }\n"), "{file}");
+            }
+            assert_eq!(file.contains("dtype = \"float32\""), ["network", "lda"].contains(&model), "{file}");
             let resolved = |text: &str| {
                 cli.write("x.toml", text);
                 RunFile::read(&cli.path("x.toml"), &[]).unwrap().parse(&registry).unwrap().to_table().unwrap()

@@ -60,8 +60,7 @@ pub struct SvgdSettings {
     /// of curvature and at most 1,000 parameters. The mode is then found before the run, and minibatches have a control variate
     /// there.
     whitened: bool,
-    /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For networks use
-    /// step = 1e-3 and fudge = 1e-6.
+    /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
     optimizer: Optimizer,
 }
 

@@ -68,8 +68,7 @@ pub struct FedAvgSettings {
     /// Average, weighted by rows, over the agents of the round ("participants") or over all agents, where absent agents count as
     /// unchanged ("total").
     weighting: Weighting,
-    /// Optimizer of the local losses: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For
-    /// networks use step = 1e-3 and fudge = 1e-6.
+    /// Optimizer of the local losses: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
     optimizer: Optimizer,
 }
 

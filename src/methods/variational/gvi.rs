@@ -23,7 +23,7 @@ pub struct GviSettings {
     /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and factors start
     /// from the Gaussian around it instead of the prior.
     whitened: bool,
-    /// Covariance of the Gaussian: "full" or "diagonal". For networks use "diagonal".
+    /// Covariance of the Gaussian: "full" or "diagonal".
     covariance: Covariance,
     /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
     /// dimensions (default twice the number of parameters; with a diagonal covariance at most 200).

@@ -118,11 +118,12 @@ impl ModelSettings for NetworkSettings {
         keys::<Self>()
     }
 
-    fn suggested() -> toml::Table {
+    fn other_defaults() -> toml::Table {
         toml::toml! {
             dtype = "float32"
             [method]
             optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }
+            covariance = "diagonal"
         }
     }
 
