@@ -73,7 +73,7 @@ pub enum Axis {
     Round,
     /// Seconds since the run began, without evaluations
     Seconds,
-    /// Bytes since the run began, of methods of your own that log a column `bytes`: no built-in one does
+    /// Bytes that agents have received and sent since the run began, without evaluations
     Bytes,
 }
 

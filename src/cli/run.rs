@@ -183,5 +183,5 @@ pub(super) fn judge(output: &Path) -> anyhow::Result<Option<Judgment>> {
         return Ok(None);
     }
     let posterior = PosteriorGroup::read(&run.file, POSTERIOR, false)?;
-    Ok(Judgment::of(&[posterior], &Evidence::of(&run.file)?))
+    Ok(Judgment::of(&[posterior], &Evidence::of(&run)?))
 }

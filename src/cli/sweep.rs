@@ -10,7 +10,7 @@ use crate::job::{JobError, Ranks, check_sweep, notes_on_placement, start, thread
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::summary::Summary;
-use crate::results::{self, HISTORY, METRICS, Reporting, ResultFile, RunFolder, Table, config_file, result_file};
+use crate::results::{self, BYTES, HISTORY, METRICS, Reporting, ResultFile, RunFolder, Table, XAxis, config_file, result_file};
 use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -461,7 +461,11 @@ impl SweepState {
         let file = ResultFile::open(&result_file(&self.folder.join(&point.name)))?;
         let tables = file.tables()?;
         let table = |name: &str| tables.iter().any(|table| table == name).then(|| file.table(name)).transpose();
-        let mut rows = table(METRICS)?.map_or_else(Vec::new, |metrics| rows_of(&metrics));
+        let metrics = table(METRICS)?.unwrap_or_default();
+        let mut rows = rows_of(&metrics);
+        if let Some(bytes) = file.positions(&metrics, XAxis::Bytes)? {
+            rows.iter_mut().zip(bytes).for_each(|(row, bytes)| row.values.push((BYTES.to_owned(), bytes)));
+        }
         if rows.is_empty() {
             // Without test rows, the end of the history.
             rows.extend(table(HISTORY)?.and_then(|history| rows_of(&history).pop()));
@@ -472,7 +476,8 @@ impl SweepState {
                 for kind in ["messages", "bytes"] {
                     let of_kind = traffic.columns.iter().filter(|(name, _)| name.ends_with(&format!("_{kind}")));
                     // The sum of nothing is -0.
-                    last.values.push((kind.to_owned(), 0.0 + of_kind.flat_map(|(_, values)| values).sum::<f64>()));
+                    last.values
+                        .push((format!("{kind}_between_ranks"), 0.0 + of_kind.flat_map(|(_, values)| values).sum::<f64>()));
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::codec::{CodecError, Raw, seal, unseal};
 use super::layout::AgentId;
 use super::method::Progress;
-use super::packet::{RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedRequest, Route};
 use crate::number::Number;
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-8";
+const MAGIC: &[u8; 16] = b"mpibayes-state-9";
 
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
@@ -42,6 +42,8 @@ pub struct Checkpoint {
     pub traffic: Traffic,
     /// Computing time of the server and the agents so far.
     pub spent: TimeSpent,
+    /// Bytes that agents have received and sent so far.
+    pub bytes: AgentBytes,
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,

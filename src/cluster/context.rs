@@ -1,7 +1,8 @@
 //! Random numbers, the clock and records for a method's server and agents.
 
 use super::layout::AgentId;
-use super::record::{DrawBlock, Record, Row};
+use super::packet::AgentBytes;
+use super::record::{BYTES, DrawBlock, HISTORY, Record, Row};
 use crate::number::Number;
 use crate::random::{Purpose, Seed, Stream, Who};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub struct Context {
     seed: Seed,
     agent: Option<AgentId>,
     clock: Clock,
+    /// Bytes that agents have received and sent; only known at the server.
+    bytes: Option<AgentBytes>,
     records: Vec<Record>,
 }
 
@@ -71,7 +74,11 @@ impl Context {
     }
 
     pub(super) fn new(seed: Seed, agent: Option<AgentId>, clock: Clock) -> Self {
-        Self { seed, agent, clock, records: Vec::new() }
+        Self { seed, agent, clock, bytes: None, records: Vec::new() }
+    }
+
+    pub(super) fn with_bytes(self, bytes: AgentBytes) -> Self {
+        Self { bytes: Some(bytes), ..self }
     }
 
     /// The random stream at an address; see [`crate::random`].
@@ -85,14 +92,14 @@ impl Context {
         self.clock.seconds()
     }
 
-    /// Writes a row of a table: for information, without influence on the run.
+    /// Writes a row of a table: for information, without influence on the run. Rows of the history that the server writes get a column
+    /// of the bytes that agents have received and sent so far.
     pub fn log_row(&mut self, table: &str, step: u64, values: impl IntoIterator<Item = (impl Into<String>, f64)>) {
-        self.records.push(Record::Row(Row {
-            table: table.into(),
-            step,
-            agent: self.agent,
-            values: values.into_iter().map(|(name, value)| (name.into(), value)).collect(),
-        }));
+        let mut values: Vec<(String, f64)> = values.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        if let Some(bytes) = self.bytes.filter(|_| table == HISTORY) {
+            values.push((BYTES.into(), bytes.total() as f64));
+        }
+        self.records.push(Record::Row(Row { table: table.into(), step, agent: self.agent, values }));
     }
 
     /// Records draws: `values` holds rows of length `dim`; the first row is the chain's draw number `first`.

@@ -7,7 +7,7 @@ use super::erased::{Erased, ErasedServer};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::method::{Order, Progress};
-use super::packet::{AgentTime, Head, Member, Packet, Posted, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::work::Work;
@@ -48,6 +48,8 @@ pub(super) struct Coordinator<N: Number> {
     pub stored: StoredByRank,
     pub traffic: Traffic,
     pub spent: TimeSpent,
+    /// Bytes that agents have received and sent, of the responses that the server has received.
+    bytes: AgentBytes,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub allreduce: Option<(Vec<Rank>, u64)>,
 }
@@ -67,6 +69,7 @@ enum Phase {
 struct OpenRequest<N: Number> {
     members: Vec<AgentId>,
     monitoring: bool,
+    bytes: AgentBytes,
     reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
@@ -114,6 +117,7 @@ impl<N: Number> Coordinator<N> {
             stored: StoredByRank::new(),
             traffic: Traffic::default(),
             spent: TimeSpent::default(),
+            bytes: AgentBytes::default(),
             allreduce: None,
         };
         let creating = coordinator.activity(Action::Creating);
@@ -131,6 +135,7 @@ impl<N: Number> Coordinator<N> {
             coordinator.records = saved.records;
             coordinator.traffic = saved.traffic;
             coordinator.spent = saved.spent;
+            coordinator.bytes = saved.bytes;
             states = saved.agents.into_iter().collect();
             server = Some(saved.server);
             transfers = saved.transfers;
@@ -230,6 +235,7 @@ impl<N: Number> Coordinator<N> {
             OpenRequest {
                 members: request.to.clone(),
                 monitoring: request.monitoring,
+                bytes: AgentBytes::default(),
                 reports: BTreeMap::new(),
                 wants_sum,
                 sum: None,
@@ -254,11 +260,14 @@ impl<N: Number> Coordinator<N> {
     }
 
     /// Adds a member's report. `monitoring_seconds` is the time that its rank has spent on monitoring so far.
-    pub fn receive_report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring_seconds: f64) {
+    pub fn receive_report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring_seconds: f64, bytes: AgentBytes) {
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
         self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring_seconds);
-        self.update_open(request, |open| drop(open.reports.insert(reported.from, reported)));
+        self.update_open(request, |open| {
+            open.bytes.add(bytes);
+            open.reports.insert(reported.from, reported);
+        });
     }
 
     /// Adds the sum of the reports' bodies.
@@ -344,7 +353,7 @@ impl<N: Number> Coordinator<N> {
     }
 
     fn serve(&self, server: Box<dyn ErasedServer<N>>, response: Option<EncodedResponse<N>>, monitoring: bool) -> Work<N> {
-        Work::Serve { server, response, monitoring, excluded: self.excluded() }
+        Work::Serve { server, response, monitoring, excluded: self.excluded(), bytes: self.bytes }
     }
 
     /// The next response for the server, and whether it belongs to a monitoring request.
@@ -355,6 +364,9 @@ impl<N: Number> Coordinator<N> {
         };
         let request = next_posted.map(|(&request, _)| request).or_else(|| self.arrival_queue.pop_front())?;
         let open = self.open.remove(&request)?;
+        if !open.monitoring {
+            self.bytes.add(open.bytes);
+        }
         let response = ResponseOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
         Some((response, open.monitoring))
     }
@@ -413,6 +425,7 @@ impl<N: Number> Coordinator<N> {
             progress: self.progress,
             traffic: self.traffic.clone(),
             spent: self.spent.clone(),
+            bytes: self.bytes,
             next_request: self.next_request,
             server,
             agents,

@@ -40,7 +40,7 @@ pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process};
 pub use layout::{AgentId, Layout, Placement, Rank};
 pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};
 pub use options::{Collectives, DrawStore, JobOptions, RequestDelivery, Sums};
-pub use packet::{AgentTime, Flow, TimeSpent, Traffic};
+pub use packet::{AgentBytes, AgentTime, Flow, TimeSpent, Traffic};
 pub use record::StoredByRank;
 pub use request::{AgentReportOf, RequestOf, ResponseOf};
 pub use run::{AfterCheckpoint, Outcome, Recorder, Status};

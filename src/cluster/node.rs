@@ -8,7 +8,9 @@ use super::erased::{Erased, ErasedAgent};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::options::DrawStore;
-use super::packet::{AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedTransfer, Traffic, children};
+use super::packet::{
+    AgentBytes, AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedTransfer, Traffic, children,
+};
 use super::packing::wire_bytes;
 use super::record::Record;
 use super::request::{EncodedReport, Route};
@@ -163,10 +165,10 @@ impl<N: Number> Node<N> {
                 self.try_quiesce()?;
             }
             Head::Request(request) => self.receive_request(request, body)?,
-            Head::Report { request, from, seconds, monitoring, report, records } => {
+            Head::Report { request, from, seconds, monitoring, bytes, report, records } => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.records.extend(records);
-                    coordinator.receive_report(request, EncodedReport { from, seconds, report, body }, monitoring);
+                    coordinator.receive_report(request, EncodedReport { from, seconds, report, body }, monitoring, bytes);
                 }
                 self.advance_server()?;
             }
@@ -367,9 +369,9 @@ impl<N: Number> Node<N> {
                 }
                 self.advance_server()
             }
-            Completed::Performed { id, request, seconds, report, body, records } => {
+            Completed::Performed { id, request, seconds, bytes, report, body, records } => {
                 self.records.extend(records);
-                self.performed(id, &request, seconds, report, body)
+                self.performed(id, &request, seconds, bytes, report, body)
             }
             Completed::AgentReturned { id, agent, seconds, records } => {
                 self.spent.entry(id).or_default().after_report += seconds;
@@ -386,7 +388,15 @@ impl<N: Number> Node<N> {
         self.advance_agent(id);
     }
 
-    fn performed(&mut self, id: AgentId, request: &Posted, seconds: f64, report: Raw<u8>, body: Body<N>) -> Result<(), Fault> {
+    fn performed(
+        &mut self,
+        id: AgentId,
+        request: &Posted,
+        seconds: f64,
+        bytes: AgentBytes,
+        report: Raw<u8>,
+        body: Body<N>,
+    ) -> Result<(), Fault> {
         let spent = self.spent.entry(id).or_default();
         if request.monitoring {
             spent.monitoring += seconds;
@@ -395,7 +405,7 @@ impl<N: Number> Node<N> {
             spent.tasks += seconds;
         }
         let (monitoring, records) = (self.monitoring, std::mem::take(&mut self.records));
-        let head = Head::Report { request: request.id, from: id, seconds, monitoring, report, records };
+        let head = Head::Report { request: request.id, from: id, seconds, monitoring, bytes, report, records };
         if request.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());

@@ -27,7 +27,15 @@ pub(super) enum Head {
     Request(Arc<Posted>),
     /// A member has performed its task. `monitoring` is the time that its rank has spent on monitoring so far: seconds during which
     /// all its workers are busy.
-    Report { request: RequestId, from: AgentId, seconds: f64, monitoring: f64, report: Raw<u8>, records: Vec<Record> },
+    Report {
+        request: RequestId,
+        from: AgentId,
+        seconds: f64,
+        monitoring: f64,
+        bytes: AgentBytes,
+        report: Raw<u8>,
+        records: Vec<Record>,
+    },
     /// A member's contribution to one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { request: RequestId, from: AgentId, len: u64 },
     /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
@@ -110,6 +118,28 @@ pub struct Flow {
     pub messages: u64,
     /// Bytes of bodies, draws and saved states; the few tens of bytes besides them in each message are not counted.
     pub bytes: u64,
+}
+
+/// Bytes of the bodies that agents receive with their tasks and send with their reports, as if the server and each agent were on ranks of
+/// their own. Monitoring is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentBytes {
+    /// Bytes of received bodies.
+    pub received: u64,
+    /// Bytes of sent bodies.
+    pub sent: u64,
+}
+
+impl AgentBytes {
+    pub(super) fn add(&mut self, other: Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+    }
+
+    /// Bytes in both directions.
+    pub fn total(self) -> u64 {
+        self.received + self.sent
+    }
 }
 
 /// Seconds of computing of one agent.

@@ -10,6 +10,9 @@ pub const METRICS: &str = "metrics";
 /// The table of quantities by round, with a row for every round or for some of them.
 pub const HISTORY: &str = "history";
 
+/// The column of the history with the bytes that agents have received and sent since the run began.
+pub const BYTES: &str = "bytes";
+
 /// A record of a server or an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {

@@ -8,7 +8,8 @@ use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Rank};
 use super::method::Progress;
 use super::options::DrawStore;
-use super::packet::Posted;
+use super::packet::{AgentBytes, Posted};
+use super::packing::wire_bytes;
 use super::record::{DrawBlock, Record};
 use super::request::{EncodedRequest, EncodedResponse};
 use crate::number::Number;
@@ -33,6 +34,8 @@ pub(super) enum Work<N: Number> {
         monitoring: bool,
         /// The seconds that the run's clock excludes from now on.
         excluded: f64,
+        /// Bytes that agents have received and sent, of the responses so far.
+        bytes: AgentBytes,
     },
     Perform {
         id: AgentId,
@@ -44,12 +47,41 @@ pub(super) enum Work<N: Number> {
 
 /// A result of work.
 pub(super) enum Completed<N: Number> {
-    ServerMade { server: Box<dyn ErasedServer<N>>, progress: Progress },
-    AgentMade { id: AgentId, agent: Box<dyn ErasedAgent<N>> },
-    Served { requests: Vec<EncodedRequest<N>>, progress: Progress, records: Vec<Record> },
-    ServerReturned { server: Box<dyn ErasedServer<N>>, progress: Progress, seconds: f64, monitoring: bool, records: Vec<Record> },
-    Performed { id: AgentId, request: Arc<Posted>, seconds: f64, report: Raw<u8>, body: Body<N>, records: Vec<Record> },
-    AgentReturned { id: AgentId, agent: Box<dyn ErasedAgent<N>>, seconds: f64, records: Vec<Record> },
+    ServerMade {
+        server: Box<dyn ErasedServer<N>>,
+        progress: Progress,
+    },
+    AgentMade {
+        id: AgentId,
+        agent: Box<dyn ErasedAgent<N>>,
+    },
+    Served {
+        requests: Vec<EncodedRequest<N>>,
+        progress: Progress,
+        records: Vec<Record>,
+    },
+    ServerReturned {
+        server: Box<dyn ErasedServer<N>>,
+        progress: Progress,
+        seconds: f64,
+        monitoring: bool,
+        records: Vec<Record>,
+    },
+    Performed {
+        id: AgentId,
+        request: Arc<Posted>,
+        seconds: f64,
+        bytes: AgentBytes,
+        report: Raw<u8>,
+        body: Body<N>,
+        records: Vec<Record>,
+    },
+    AgentReturned {
+        id: AgentId,
+        agent: Box<dyn ErasedAgent<N>>,
+        seconds: f64,
+        records: Vec<Record>,
+    },
     Failed(Fault),
 }
 
@@ -116,11 +148,11 @@ impl<N: Number> Work<N> {
                 })?;
                 emit(Completed::AgentMade { id, agent });
             }
-            Self::Serve { mut server, response, monitoring, excluded } => {
+            Self::Serve { mut server, response, monitoring, excluded, bytes } => {
                 worker.clock.exclude(excluded);
                 let since = Instant::now();
                 let action = if response.is_some() { Action::Receiving } else { Action::Starting };
-                let mut cx = context(None);
+                let mut cx = context(None).with_bytes(bytes);
                 let (requests, progress) = guard(activity(None, action), || {
                     let requests = match response {
                         Some(response) => server.receive(response, &mut cx)?,
@@ -129,7 +161,7 @@ impl<N: Number> Work<N> {
                     Ok((requests, server.progress()))
                 })?;
                 emit(Completed::Served { requests, progress, records: cx.into_records() });
-                let mut cx = context(None);
+                let mut cx = context(None).with_bytes(bytes);
                 let progress = guard(activity(None, Action::Following), || {
                     server.after_requests(&mut cx)?;
                     Ok(server.progress())
@@ -139,12 +171,14 @@ impl<N: Number> Work<N> {
             }
             Self::Perform { id, mut agent, request, body } => {
                 let mut cx = context(Some(id));
+                let received = wire_bytes(&body) as u64;
                 let since = Instant::now();
                 let (report, body) =
                     guard(activity(Some(id), Action::Performing(request.id)), || agent.perform(&request.task.0, body, &mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
                 let (records, draws) = worker.split_draws(cx.into_records());
-                emit(Completed::Performed { id, request, seconds, report, body, records });
+                let bytes = AgentBytes { received, sent: wire_bytes(&body) as u64 };
+                emit(Completed::Performed { id, request, seconds, bytes, report, body, records });
                 let mut cx = context(Some(id));
                 let since = Instant::now();
                 guard(activity(Some(id), Action::Following), || agent.after_report(&mut cx))?;

@@ -33,24 +33,30 @@ pub struct MethodEntry<D: DataKind> {
 
 impl<D: DataKind> MethodEntry<D> {
     /// Parses the settings of the method, where `defaults` come before its own.
-    pub(super) fn parse_with(&self, mut table: toml::Table, defaults: &toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
+    pub(super) fn parse_with(
+        &self,
+        mut table: toml::Table,
+        defaults: &toml::Table,
+    ) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
         let keys = (self.keys)();
-        fill(&mut table, defaults, |key| keys.iter().any(|known| known.name == key));
+        let mut defaults = defaults.clone();
+        defaults.retain(|key, _| keys.iter().any(|known| known.name == key));
+        fill(&mut table, &defaults);
         (self.parse)(table)
     }
 }
 
-/// Adds the defaults of the keys that are `known` and that the table does not set. A table inside is completed in the same way, unless it
+/// Adds the defaults of the keys that the table does not set. A table inside is completed in the same way, unless it
 /// has a key without such a default: it then holds another alternative, such as another optimizer.
-pub(super) fn fill(table: &mut toml::Table, defaults: &toml::Table, known: impl Fn(&str) -> bool) {
-    for (key, default) in defaults.iter().filter(|(key, _)| known(key)) {
+pub(super) fn fill(table: &mut toml::Table, defaults: &toml::Table) {
+    for (key, default) in defaults {
         match (table.get_mut(key), default) {
             (None, _) => {
                 table.insert(key.clone(), default.clone());
             }
             (Some(toml::Value::Table(inner)), toml::Value::Table(defaults)) => {
                 if inner.keys().all(|key| defaults.contains_key(key)) {
-                    fill(inner, defaults, |_| true);
+                    fill(inner, defaults);
                 }
             }
             (Some(_), _) => {}
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn defaults_complete_a_table_but_not_another_alternative() {
-        let defaults: toml::Table = "batch = 5\noptimizer = { adagrad = { step = 1e-3, fudge = 1e-6 } }".parse().unwrap();
+        let defaults: toml::Table = "optimizer = { adagrad = { step = 1e-3, fudge = 1e-6 } }".parse().unwrap();
         for (given, filled) in [
             ("", "optimizer = { adagrad = { step = 1e-3, fudge = 1e-6 } }"),
             ("optimizer = { adagrad = { step = 0.1 } }", "optimizer = { adagrad = { step = 0.1, fudge = 1e-6 } }"),
@@ -93,7 +99,7 @@ mod tests {
             ("optimizer = 3", "optimizer = 3"),
         ] {
             let mut table: toml::Table = given.parse().unwrap();
-            fill(&mut table, &defaults, |key| key != "batch");
+            fill(&mut table, &defaults);
             assert_eq!(table, filled.parse::<toml::Table>().unwrap(), "{given}");
         }
     }

@@ -136,7 +136,7 @@ impl<D: RunFileKind> RunOf<D> {
             Some(toml::Value::Table(defaults)) => defaults,
             _ => toml::Table::new(),
         };
-        fill(&mut file, &defaults, |_| true);
+        fill(&mut file, &defaults);
         let model = mistakes.required("model", &mut file, |table| D::model(registry, table));
         let method = mistakes.required("method", &mut file, |table| method(registry, table, &method_defaults));
         let sharing = method.as_ref().map(|method| method.sharing()).unwrap_or_default();

@@ -24,7 +24,7 @@ mod tune;
 pub use check::{CheckReport, ClassCounts, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
-pub use extend::{Amount, NewLength, run_to_resume};
+pub use extend::{Amount, NewLength, doubling_command, run_to_resume};
 pub use forecast::{BANDWIDTH, Forecast, LATENCY, forecast};
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};

@@ -40,7 +40,7 @@ pub fn label(name: &str) -> String {
         "ksd" => "kernel Stein discrepancy".into(),
         "seconds" => "time (s)".into(),
         "round" => "round".into(),
-        "bytes" => "bytes sent between ranks".into(),
+        "bytes" => "bytes received and sent by agents".into(),
         _ => match (name.strip_suffix("_seconds"), name.strip_prefix("mce_")) {
             (Some(what), _) => format!("{} (s)", spaced(what)),
             (_, Some(rows)) if rows.parse::<u32>().is_ok() => {

@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Smaller relative differences are roundings.
 const ROUNDING: f64 = 1e-9;
 /// Fewer seeds tell nothing.
-const MIN_SEEDS: usize = 3;
+pub const MIN_SEEDS: usize = 3;
 /// With settings of equal means, the probability of a mark.
 const FALSE_ALARMS: f64 = 0.05;
 

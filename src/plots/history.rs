@@ -4,7 +4,7 @@ use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::ticks::drawable;
 use crate::metrics::{domain, label};
-use crate::results::{ResultFile, SECONDS, Table, XAxis};
+use crate::results::{ResultFile, Table, XAxis, is_axis};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of averaged draws does not measure quality: it is drawn only if named.
@@ -39,7 +39,7 @@ pub(super) fn by(axis: XAxis) -> &'static str {
     match axis {
         XAxis::Round => "round",
         XAxis::Seconds => "time",
-        XAxis::Bytes => "bytes sent",
+        XAxis::Bytes => "bytes",
     }
 }
 
@@ -63,11 +63,11 @@ pub fn history(file: &ResultFile, options: &HistoryOptions) -> Result<Option<Fig
     let tables = file.curve_tables()?;
     let mut wanted: Vec<(&Table, &str)> = Vec::new();
     for name in &options.columns {
-        let table = tables.iter().find(|table| name != SECONDS && table.column(name).is_some());
+        let table = tables.iter().find(|table| !is_axis(name) && table.column(name).is_some());
         wanted.push((table.ok_or_else(|| no_column(file, name))?, name));
     }
     let all = |table: &'_ Table| -> Vec<String> {
-        table.columns.iter().map(|column| column.0.clone()).filter(|name| name != SECONDS && name != DRAWS).collect()
+        table.columns.iter().map(|column| column.0.clone()).filter(|name| !is_axis(name) && name != DRAWS).collect()
     };
     let [metrics, history] = &tables;
     let (of_metrics, of_history) = (all(metrics), all(history));

@@ -50,7 +50,7 @@ impl<'a> Reference<'a> {
     /// When it has none, or cannot be read.
     pub fn read(run: &'a RunResults) -> Result<Self> {
         let group = posterior(run)?;
-        let judgment = Judgment::of(std::slice::from_ref(&group), &Evidence::of(&run.file)?);
+        let judgment = Judgment::of(std::slice::from_ref(&group), &Evidence::of(run)?);
         Ok(Self { run, group, judgment })
     }
 
@@ -119,7 +119,7 @@ impl Agreement {
             narrowest,
             largest_sd_ratio,
             widest,
-            judgment: Judgment::of(&[group], &Evidence::of(&run.file)?),
+            judgment: Judgment::of(&[group], &Evidence::of(run)?),
         })
     }
 }

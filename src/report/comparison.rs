@@ -3,13 +3,14 @@
 mod settings;
 
 use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
+use super::communication::AgentBytes;
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
 use crate::job::pointwise::LOG_LIKELIHOOD;
-use crate::metrics::seeds::{OverSeeds, best};
+use crate::metrics::seeds::{MIN_SEEDS, OverSeeds, best};
 use crate::metrics::{better, meaning};
 use crate::results::{SECONDS, XAxis};
 use crate::text;
@@ -88,7 +89,7 @@ pub struct Entry {
     pub rounds: u64,
     /// Its seconds, without evaluations; NaN if unknown.
     pub seconds: f64,
-    /// Bytes sent between ranks.
+    /// Bytes that agents have received and sent, without evaluations.
     pub bytes: Option<u64>,
     /// The digest of its data.
     #[serde(skip)]
@@ -304,10 +305,11 @@ impl Comparison {
         let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
         let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
         if self.groups.len() > 1 && !unmarked.is_empty() {
-            text.push_str(&format!(
-                "  no mark for {}: no setting is better by these seeds, of which each setting needs three\n",
-                unmarked.join(", ")
-            ));
+            let with_enough = self.groups.iter().filter(|group| group.members.len() >= MIN_SEEDS).count();
+            text.push_str(&match with_enough {
+                0 | 1 => format!("  no marks: settings are only compared if they have {MIN_SEEDS} seeds or more\n"),
+                _ => format!("  no mark for {}: the seeds explain the differences between settings\n", unmarked.join(", ")),
+            });
         }
         if !self.best.is_empty() {
             text.push_str("  * the best, with those that the seeds cannot tell from it (Welch's t-test at 5 % over all pairs)\n");
@@ -393,8 +395,7 @@ impl Entry {
             judgment: summary.judgment.map(|judgment| judgment.outcome),
             rounds: steps.max().unwrap_or(0),
             seconds: last(SECONDS).unwrap_or(f64::NAN),
-            bytes: (!summary.traffic.is_empty())
-                .then(|| summary.traffic.iter().fold(0, |sum: u64, traffic| sum.saturating_add(traffic.bytes))),
+            bytes: summary.agent_bytes.map(AgentBytes::total),
             metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
             digest: summary.data_digest,
             config,

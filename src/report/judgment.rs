@@ -2,6 +2,7 @@
 
 use super::error::Result;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
+use super::run::RunResults;
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
@@ -70,15 +71,16 @@ impl JudgmentOutcome {
 impl Judgment {
     /// Judges the posterior of a finished run; none if it has no estimates.
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
+        let longer = evidence.longer.as_str();
         let trajectories = evidence.trajectories.as_ref();
         let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
         let (outcome, text) = diverged(group)
-            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(predictions))
+            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, longer)))
             .or_else(|| evidence.excess.and_then(widened))
-            .or_else(|| agreement.map(predictions))
-            .or_else(|| not_mixed(group, trajectories.is_some()))
-            .unwrap_or_else(|| bias(group, trajectories.is_some()));
+            .or_else(|| agreement.map(|agreement| predictions(agreement, longer)))
+            .or_else(|| not_mixed(group, trajectories.is_some(), longer))
+            .unwrap_or_else(|| bias(group, trajectories.is_some(), longer));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
             Some(trajectories) if !outcome.is_unusable() => {
@@ -116,14 +118,17 @@ pub struct Evidence {
     excess: Option<f64>,
     /// Where the draws were before they were moved, if they were.
     pub recalibrated_from: Option<String>,
+    /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
+    longer: String,
 }
 
 impl Evidence {
-    /// That of a result file.
+    /// That of a run.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn of(file: &ResultFile) -> Result<Self> {
+    /// When the result file cannot be read.
+    pub fn of(run: &RunResults) -> Result<Self> {
+        let file = &run.file;
         let recalibration = file.grid(RECALIBRATION)?;
         Ok(Self {
             trajectories: Trajectories::of(file)?,
@@ -131,6 +136,7 @@ impl Evidence {
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
+            longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
 }
@@ -154,13 +160,13 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
 }
 
 /// The judgment of chains whose parameters have no unique values.
-fn predictions(agreement: f64) -> (JudgmentOutcome, String) {
+fn predictions(agreement: f64, longer: &str) -> (JudgmentOutcome, String) {
     let share = (100.0 * agreement).floor();
     let weights = "Do not interpret single weights: networks with exchanged units are equal";
     if agreement < AGREEING {
         let text = format!(
             "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1). Average them over all \
-             chains, or take a longer run, with `mpibayes resume` or from the beginning. {weights}"
+             chains, or take a longer run{longer}. {weights}"
         );
         return (JudgmentOutcome::NotMixed, text);
     }
@@ -192,18 +198,17 @@ fn converged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     has_converged.then_some((JudgmentOutcome::Right, text))
 }
 
-fn not_mixed(group: &PosteriorGroup, has_trajectories: bool) -> Option<(JudgmentOutcome, String)> {
+fn not_mixed(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
         (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let advice = if has_trajectories {
-        "take a longer run (`mpibayes resume`)"
-    } else {
-        "take a larger step, or a longer run (`mpibayes resume`)"
-    };
-    let text = format!("not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}", worst.name);
+    let advice = if has_trajectories { "take a longer run" } else { "take a larger step, or a longer run" };
+    let text = format!(
+        "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}{longer}",
+        worst.name
+    );
     Some((JudgmentOutcome::NotMixed, text))
 }
 
@@ -221,24 +226,25 @@ fn not_measured(group: &PosteriorGroup) -> String {
         _ if draws < needed => format!("the run has {}, and {needed} are needed", text::counted(draws, what)),
         _ => "evaluate.bias = false, or the method does not sample the posterior".into(),
     };
-    format!("bias not measured: {reason}")
+    format!("bias unknown: {reason}")
 }
 
 /// The judgment of draws whose chains agree.
-fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, String) {
+fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
     let is_normal = bias.drawn_from == DrawnFrom::FittedNormal;
+    let run_longer = format!("run longer{longer}");
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
-        _ if has_trajectories => "run longer",
+        _ if has_trajectories => run_longer.as_str(),
         (true, false) if is_normal => {
             "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
         }
         (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
         (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc",
         (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
-        (false, false) => "run longer",
+        (false, false) => &run_longer,
     };
     match (bias.verdict, worst) {
         (Verdict::Wide | Verdict::Narrow, Some((name, worst))) => {
@@ -254,7 +260,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
             let advice = if is_particles && is_normal {
                 "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
             } else {
-                "run longer"
+                &run_longer
             };
             let text = format!(
                 "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, {advice}",
@@ -279,7 +285,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
         ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
-            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell; else compare with hmc".into(),
+            format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
         ),
         _ => {
             let reason = match bias.nonlinearity.is_finite() {
@@ -301,8 +307,8 @@ mod tests {
 
     #[test]
     fn chains_that_disagree_about_predictions_or_are_too_wide_are_not_for_predictions() {
-        assert_eq!(predictions(0.95).0, JudgmentOutcome::Predictions);
-        let (outcome, text) = predictions(0.899);
+        assert_eq!(predictions(0.95, "").0, JudgmentOutcome::Predictions);
+        let (outcome, text) = predictions(0.899, "");
         assert!(outcome == JudgmentOutcome::NotMixed && text.contains("only 89 % of the test rows"), "{text}");
         assert!(widened(0.2).is_none());
         let (outcome, text) = widened(2.44).unwrap();

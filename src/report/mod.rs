@@ -2,6 +2,7 @@
 
 pub mod agreement;
 pub mod coefficients;
+pub mod communication;
 pub mod comparison;
 mod error;
 pub mod figures;

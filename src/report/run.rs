@@ -1,7 +1,8 @@
 //! The results of a run, found and opened by the folder of the run or by its result file.
 
 use super::error::{ReportError, Result};
-use crate::job::RECALIBRATION;
+use crate::config::Registry;
+use crate::job::{RECALIBRATION, doubling_command};
 use crate::results::{ResultFile, checkpoint_file, config_file, result_file};
 use crate::text;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,11 @@ impl RunResults {
     pub fn dataset(&self) -> Option<String> {
         let config: toml::Table = self.file.info().config.parse().ok()?;
         Some(config.get("data")?.get("file")?.as_str()?.to_owned())
+    }
+
+    /// The command that makes the run longer, if it is a run of a built-in method that can be made longer.
+    pub(super) fn doubling_command(&self) -> Option<String> {
+        doubling_command(self.path.parent()?, &Registry::default())
     }
 
     /// Method, model, data and seed in one line.

@@ -1,6 +1,7 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
 use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
+use super::communication::{AgentBytes, Traffic};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
@@ -15,7 +16,7 @@ use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
 use crate::metrics::{Bin, Classification};
-use crate::results::{HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
+use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
 use crate::text;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -90,6 +91,8 @@ pub struct Summary {
     /// Seconds by phase.
     #[serde(serialize_with = "text::as_object")]
     pub phases: Vec<(String, f64)>,
+    /// Bytes that agents have received and sent, without evaluations, on any number of ranks.
+    pub agent_bytes: Option<AgentBytes>,
     /// Messages and bytes between ranks, by purpose.
     pub traffic: Vec<Traffic>,
 }
@@ -102,17 +105,6 @@ pub struct TableRow {
     /// The values by column, seconds first.
     #[serde(flatten, serialize_with = "text::as_object")]
     pub values: Vec<(String, f64)>,
-}
-
-/// Messages of one purpose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Traffic {
-    /// The purpose: `tasks`, `reports`.
-    pub purpose: String,
-    /// Messages between ranks.
-    pub messages: u64,
-    /// Bytes of their payloads.
-    pub bytes: u64,
 }
 
 impl Summary {
@@ -135,7 +127,7 @@ impl Summary {
         let last = rows_without_agent(&metrics).last();
         let mut groups = file.sample_groups()?;
         groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()) && group != SAMPLE_STATS_GROUP);
-        let evidence = Evidence::of(file)?;
+        let evidence = Evidence::of(run)?;
         let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<Vec<_>>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
@@ -151,6 +143,7 @@ impl Summary {
             Some(found) => classes_of(found, done),
             None => rows_by_round(&table(CLASSES)?),
         };
+        let agent_bytes = AgentBytes::read(&table(AGENT_BYTES)?, &info.config, done);
         Ok(Self {
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
             coefficients,
@@ -183,7 +176,8 @@ impl Summary {
             trajectories: evidence.trajectories,
             recalibrated_from: evidence.recalibrated_from,
             expectations: posterior::expectations(file)?,
-            traffic: traffic(&table(TRAFFIC)?),
+            agent_bytes,
+            traffic: Traffic::read(&table(TRAFFIC)?),
         })
     }
 
@@ -264,21 +258,6 @@ fn rows_by_round(table: &Table) -> Vec<TableRow> {
         .collect()
 }
 
-/// Messages and bytes by purpose, from the last row of the table.
-fn traffic(table: &Table) -> Vec<Traffic> {
-    let Some(row) = table.rows().checked_sub(1) else { return Vec::new() };
-    // The table holds counts as floating-point numbers.
-    let number = |name: &str| table.column(name).map_or(0, |values| values[row] as u64);
-    let purposes = table.columns.iter().filter_map(|(name, _)| name.strip_suffix("_messages"));
-    purposes
-        .map(|purpose| Traffic {
-            purpose: purpose.replace('_', " "),
-            messages: number(&format!("{purpose}_messages")),
-            bytes: number(&format!("{purpose}_bytes")),
-        })
-        .collect()
-}
-
 /// The indices of at most `most` of `rows` rows, evenly spaced, including the first and the last.
 fn evenly_spaced(rows: usize, most: usize) -> Vec<usize> {
     if rows <= most {
@@ -327,14 +306,8 @@ impl Summary {
             text += &posterior::expectations_table(&self.expectations, all);
         }
         text += &self.time_by_phase();
-        if !self.traffic.is_empty() {
-            let columns = [
-                ("purpose".into(), self.traffic.iter().map(|traffic| traffic.purpose.clone()).collect()),
-                ("messages".into(), self.traffic.iter().map(|traffic| text::count(traffic.messages)).collect()),
-                ("size".into(), self.traffic.iter().map(|traffic| text::bytes(traffic.bytes)).collect()),
-            ];
-            text += &format!("\ntraffic between ranks\n{}", text::table(&columns));
-        }
+        text += &self.agent_bytes.map(AgentBytes::text).unwrap_or_default();
+        text += &Traffic::text(&self.traffic);
         text
     }
 
@@ -561,9 +534,11 @@ fn table_of_rounds(title: &str, all: &[TableRow]) -> String {
     let mut columns = vec![("round".to_owned(), rows.iter().map(|row| row.step.to_string()).collect())];
     for (column, (name, _)) in first.values.iter().enumerate().take(MAX_COLUMNS) {
         let values: Vec<f64> = rows.iter().map(|row| row.values[column].1).collect();
-        let cells = match is_time(name) {
-            true => values.iter().map(|value| format!("{value:.2}")).collect(),
-            false => text::values(&values),
+        let cells = match name.as_str() {
+            name if is_time(name) => values.iter().map(|value| format!("{value:.2}")).collect(),
+            // Counts of bytes are far below 2^53.
+            BYTES => values.iter().map(|&value| text::bytes(value as u64)).collect(),
+            _ => text::values(&values),
         };
         columns.push((name.clone(), cells));
     }

@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::read::ResultFile;
 use super::table::Table;
-use crate::cluster::record::{HISTORY, METRICS};
+use crate::cluster::record::{BYTES, HISTORY, METRICS};
 use std::collections::BTreeMap;
 
 /// The column of seconds since the run began, without evaluations.
@@ -17,7 +17,7 @@ pub enum XAxis {
     Round,
     /// Seconds since the run began, without evaluations.
     Seconds,
-    /// Bytes sent between ranks since the run began.
+    /// Bytes that agents have received and sent since the run began, without evaluations.
     Bytes,
 }
 
@@ -27,9 +27,14 @@ impl XAxis {
         match self {
             Self::Round => "round",
             Self::Seconds => SECONDS,
-            Self::Bytes => "bytes",
+            Self::Bytes => BYTES,
         }
     }
+}
+
+/// Whether a column is a horizontal axis, and not a curve.
+pub fn is_axis(column: &str) -> bool {
+    [SECONDS, BYTES].contains(&column)
 }
 
 /// The points of a curve: round, position on the horizontal axis, value.
@@ -44,7 +49,7 @@ impl ResultFile {
         let mut names: Vec<String> = Vec::new();
         for table in self.curve_tables()? {
             for (name, _) in table.columns {
-                if name != SECONDS && !names.contains(&name) {
+                if !is_axis(&name) && !names.contains(&name) {
                     names.push(name);
                 }
             }
@@ -57,7 +62,7 @@ impl ResultFile {
     /// # Errors
     /// When the file cannot be read.
     pub fn curve(&self, name: &str, axis: XAxis) -> Result<Option<Points>> {
-        let Some(table) = self.curve_tables()?.into_iter().find(|table| name != SECONDS && table.column(name).is_some()) else {
+        let Some(table) = self.curve_tables()?.into_iter().find(|table| !is_axis(name) && table.column(name).is_some()) else {
             return Ok(None);
         };
         let (Some(x), Some(y)) = (self.positions(&table, axis)?, table.column(name)) else { return Ok(None) };
@@ -75,35 +80,21 @@ impl ResultFile {
 
     /// The position of each row of a table on the horizontal axis; `None` if the file does not have this axis.
     ///
-    /// Seconds come from the table itself, or else from the history at the same round. Bytes are the column `bytes` of the history,
-    /// or the sum of its columns `PURPOSE_bytes`, each counted from the beginning of the run.
+    /// They come from the table itself, or else from the history at the same round.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn positions(&self, table: &Table, axis: XAxis) -> Result<Option<Vec<f64>>> {
-        match axis {
-            XAxis::Round => return Ok(Some(table.step.iter().map(|&step| step as f64).collect())),
-            XAxis::Seconds => {
-                if let Some(seconds) = table.column(SECONDS) {
-                    return Ok(Some(seconds.to_vec()));
-                }
-            }
-            XAxis::Bytes => {}
+        if axis == XAxis::Round {
+            return Ok(Some(table.step.iter().map(|&step| step as f64).collect()));
+        }
+        if let Some(values) = table.column(axis.name()) {
+            return Ok(Some(values.to_vec()));
         }
         let history = self.find_table(HISTORY)?.unwrap_or_default();
-        let columns: Vec<&[f64]> = match axis {
-            XAxis::Bytes if history.column("bytes").is_none() => {
-                history.columns.iter().filter(|column| column.0.ends_with("_bytes")).map(|column| column.1.as_slice()).collect()
-            }
-            _ => history.column(axis.name()).into_iter().collect(),
-        };
-        if columns.is_empty() {
-            return Ok(None);
-        }
-        let at: BTreeMap<u64, f64> = (0..history.rows())
-            .filter(|&row| history.agent[row].is_none())
-            .map(|row| (history.step[row], 0.0 + columns.iter().map(|column| column[row]).sum::<f64>()))
-            .collect();
+        let Some(values) = history.column(axis.name()) else { return Ok(None) };
+        let at: BTreeMap<u64, f64> =
+            (0..history.rows()).filter(|&row| history.agent[row].is_none()).map(|row| (history.step[row], values[row])).collect();
         // A round without a row in the history has the position of the last row before it.
         let last_before = |step: u64| at.range(..=step).next_back().map_or(0.0, |(_, value)| *value);
         Ok(Some(table.step.iter().map(|&step| last_before(step)).collect()))

@@ -16,7 +16,7 @@ use super::stop;
 use super::write::RunWriter;
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{
-    self, AfterCheckpoint, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
+    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
 };
 use crate::partial::PartialFile;
 use std::fs::{self, File, TryLockError};
@@ -29,6 +29,8 @@ const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
 
 /// The table of messages and bytes between ranks, with columns `PURPOSE_messages` and `PURPOSE_bytes`.
 pub const TRAFFIC: &str = "traffic";
+/// The table of bytes that agents receive and send, on any number of ranks.
+pub const AGENT_BYTES: &str = "agent_bytes";
 /// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
 /// The time between checkpoints is at least this multiple of the time that the last one took.
@@ -473,9 +475,12 @@ impl RunFolder {
         is_cheap && (least_left..=most_left).contains(&self.rounds_left())
     }
 
-    /// Replaces the rows of traffic and phases by those of a checkpoint.
+    /// Replaces the rows of bytes, traffic and phases by those of a checkpoint.
     fn update_traffic_and_phases(&mut self, checkpoint: &Checkpoint) {
-        self.rows.retain(|row| row.table != TRAFFIC && row.table != PHASES);
+        self.rows.retain(|row| ![TRAFFIC, AGENT_BYTES, PHASES].contains(&row.table.as_str()));
+        let AgentBytes { received, sent } = checkpoint.bytes;
+        let values = [("received", received), ("sent", sent)].map(|(name, bytes)| (name.to_owned(), bytes as f64)).to_vec();
+        self.rows.push(Row { table: AGENT_BYTES.into(), step: 0, agent: None, values });
         let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
             let purpose = purpose.replace(' ', "_");
             [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]

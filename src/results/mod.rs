@@ -46,12 +46,13 @@ mod stop;
 mod table;
 mod write;
 
-pub use crate::cluster::record::{HISTORY, METRICS};
-pub use curves::{Points, SECONDS, XAxis};
+pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
+pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
 pub use folder::{
-    ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, is_locked, result_file,
+    AGENT_BYTES, ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, is_locked,
+    result_file,
 };
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};

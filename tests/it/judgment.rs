@@ -69,9 +69,9 @@ fn a_run_says_why_its_bias_was_not_measured() {
         "few.toml",
         "[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nparticles = 5\nrounds = 1\n",
     );
-    cli.alone("run few.toml").end(0, &["bias not measured: the run has 5 particles, and 14 are needed"]);
+    cli.alone("run few.toml").end(0, &["bias unknown: the run has 5 particles, and 14 are needed"]);
     cli.write("off.toml", langevin(0.02).replace("20000", "3000"));
-    cli.alone("run off.toml --set evaluate.bias=false").end(0, &["bias not measured: evaluate.bias = false"]);
+    cli.alone("run off.toml --set evaluate.bias=false").end(0, &["bias unknown: evaluate.bias = false"]);
     cli.write("chains.toml", langevin(0.000_001).replace("20000", "3000"));
     cli.alone("run chains.toml --strict").end(3, &["not mixed: the chains disagree (R-hat ", "larger step"]);
 }

@@ -311,3 +311,29 @@ fn partitions_and_their_errors_do_not_depend_on_ranks() {
         cli.mpirun(2, &run(partition, "four")).refuse(&[says]);
     }
 }
+
+#[test]
+fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
+    let cli = folder();
+    let fedavg = RUN.replace("\"dsvgd\"", "\"fedavg\"").replace("particles = 4\n", "").replace("distillation_steps = 5\n", "");
+    cli.write("run.toml", fedavg);
+    let bytes = |run: &str| {
+        let json: serde_json::Value = serde_json::from_str(&cli.stdout(&format!("summary {run} --json"))).unwrap();
+        let sent: Vec<f64> = json["history"].as_array().unwrap().iter().map(|row| row["bytes"].as_f64().unwrap()).collect();
+        let total = ["received", "sent"].map(|name| json["agent_bytes"][name].as_u64().unwrap());
+        (total, sent)
+    };
+    // In each of six rounds, each of three agents receives four parameters (two weights, the intercept, the precision of the prior), and sends
+    // them with its number of rows, in double precision.
+    let expected = ([6 * 3 * 4 * 8, 6 * 3 * 5 * 8], (1..=6).map(|round| f64::from(round * 3 * 9 * 8)).collect::<Vec<f64>>());
+    cli.succeed("run run.toml --output one");
+    cli.mpirun(3, "run run.toml --output three").succeed(&["finished"]);
+    cli.succeed("run run.toml --output none --set evaluate.every=0");
+    for run in ["one", "three", "none"] {
+        assert_eq!(bytes(run), expected, "{run}");
+    }
+    let said = cli.stdout("summary one");
+    assert!(said.contains("sent        720 B"), "{said}");
+    // The metrics over bytes: each evaluation has the bytes of the rounds before it.
+    assert!(cli.stdout("compare one three --against bytes --output bytes.svg").contains("bytes.svg"));
+}
