@@ -1,12 +1,13 @@
-//! `mpibayes topics`: the top words of a run's topics, their shares and coherence, and arrays for other tools.
+//! `mpibayes topics`: the top words of a run's topics, their shares and coherence, a page for a browser, and arrays for other tools.
 
 use super::output::print;
 use crate::config::Registry;
 use crate::job::topic_model::TopicModel;
+use crate::partial::PartialFile;
 use crate::report::RunResults;
-use crate::report::topics::{TopicOptions, TopicReport, write_arrays};
+use crate::report::topics::{Stability, TopicOptions, TopicReport, page, write_arrays};
 use crate::text;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +15,10 @@ const EXAMPLES: &str = "\
 Examples:
   mpibayes topics runs/first
   mpibayes topics runs/first --words 20 --json | jq '.topics[0].words'
+  mpibayes topics runs/first --html topics.html            # a map, words by relevance, top documents
+
+  Whether other seeds find the same topics:
+    mpibayes topics runs/seed-1 --stability runs/seed-2 runs/seed-3
 
   The five arrays that pyLDAvis.prepare() takes, under its names:
     mpibayes topics runs/first --arrays topics.h5
@@ -36,14 +41,20 @@ pub struct TopicsArgs {
     /// The corpus, if it is no longer where the run found it
     #[arg(long, value_name = "FILE.h5")]
     pub data: Option<PathBuf>,
-    /// The most training documents to use for shares and coherence; 0 for all
+    /// The most training documents to use for shares, coherence and top documents; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub documents: usize,
+    /// Match the topics one to one with those of other runs, and print how similar they are
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["html", "arrays"])]
+    pub stability: Vec<PathBuf>,
+    /// Write a page for a browser: a map of the topics, their words by relevance, and their top documents
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["json", "arrays"])]
+    pub html: Option<PathBuf>,
     /// Write topic_term_dists, doc_topic_dists, doc_lengths, vocab and term_frequency of all training documents to an HDF5 file
     #[arg(long, value_name = "FILE.h5", conflicts_with = "json")]
     pub arrays: Option<PathBuf>,
     /// Replace that file if it exists
-    #[arg(short, long, requires = "arrays")]
+    #[arg(short, long)]
     pub force: bool,
     /// Print JSON
     #[arg(long)]
@@ -68,15 +79,35 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             text::short_digest(own)
         );
     }
+    let output = args.arrays.as_ref().or(args.html.as_ref());
+    if let Some(output) = output.filter(|output| !args.force && output.exists()) {
+        bail!("{}: this file exists; choose another name, or replace it with --force", output.display());
+    }
     if let Some(output) = &args.arrays {
-        let file = output.display();
-        ensure!(args.force || !output.exists(), "{file}: this file exists; choose another name, or replace it with --force");
         let size = write_arrays(&model, &corpus, output)?;
-        eprintln!("mpibayes: wrote {file}: {size}");
+        eprintln!("mpibayes: wrote {}: {size}", output.display());
         return Ok(ExitCode::SUCCESS);
     }
     let options = TopicOptions { chain: args.chain, words: args.words as usize, documents: args.documents };
     let report = TopicReport::new(&results.path, &model, &corpus, options)?;
+    if !args.stability.is_empty() {
+        let others = args.stability.iter().map(|run| {
+            let results = RunResults::open(run)?;
+            let other = TopicModel::read(&results.file, 0, registry).with_context(|| format!("{}", results.path.display()))?;
+            Ok((run.display().to_string(), other))
+        });
+        let stability = Stability::new(&report.topics, &model, others.collect::<anyhow::Result<_>>()?)?;
+        print(&if args.json { serde_json::to_string_pretty(&stability)? + "\n" } else { stability.to_string() })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(output) = &args.html {
+        let place = || format!("{}: cannot write", output.display());
+        let partial = PartialFile::new(output);
+        std::fs::write(partial.path(), page(&report, &model)?).with_context(place)?;
+        partial.commit().with_context(place)?;
+        eprintln!("mpibayes: wrote {}: open it in a browser", output.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -146,6 +146,22 @@ impl TopicModel {
         weights
     }
 
+    /// The similarities of these topics (rows) and those of another run (columns), Σ_w √(p_w q_w) over the words that both have.
+    ///
+    /// # Errors
+    /// When they have no word in common.
+    pub fn similarities(&self, other: &Self) -> Result<Array2<f64>, JobError> {
+        let numbers = numbers_among(&self.words, &other.words);
+        let common: Vec<(usize, usize)> =
+            numbers.iter().enumerate().filter_map(|(there, here)| Some((usize::try_from((*here)?).ok()?, there))).collect();
+        if common.is_empty() {
+            return Err(JobError::Topics("the runs have no word in common".into()));
+        }
+        let (here, there): (Vec<usize>, Vec<usize>) = common.into_iter().unzip();
+        let roots = |phi: &Array2<f32>, words: &[usize]| phi.select(Axis(0), words).mapv_into(|phi| phi.max(0.0).sqrt());
+        Ok(roots(&self.phi, &here).t().dot(&roots(&other.phi, &there)).mapv(f64::from))
+    }
+
     /// The documents that a corpus holds, by the words of these topics.
     ///
     /// # Errors

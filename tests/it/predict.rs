@@ -44,7 +44,7 @@ fn prepared_in(cli: &Cli, task: &str, model: &str, scaling: &str) {
     write(&cli.path("turned.csv"), "c,note,answer,a,b", turned, (1..60).step_by(2));
     cli.succeed(&format!("import train.csv --test test.csv --task {task} --scaling {scaling} -o data.h5"));
     let run = format!(
-        "[data]\nfile = \"data.h5\"\n[model]\n{model}\n[method]\nname = \"svgd\"\nparticles = 5\nrounds = 2\nsteps = 30\n"
+        "dtype = \"float64\"\n[data]\nfile = \"data.h5\"\n[model]\n{model}\n[method]\nname = \"svgd\"\nparticles = 5\nrounds = 2\nsteps = 30\n"
     );
     cli.write("run.toml", run);
     cli.succeed("run run.toml --output run");

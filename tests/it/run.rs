@@ -335,5 +335,6 @@ fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
     let said = cli.stdout("summary one");
     assert!(said.contains("sent        720 B"), "{said}");
     // The metrics over bytes: each evaluation has the bytes of the rounds before it.
-    assert!(cli.stdout("compare one three --against bytes --output bytes.svg").contains("bytes.svg"));
+    cli.stdout("compare one three --against bytes --output bytes.svg");
+    assert!(cli.read("bytes.svg").contains("bytes received and sent by agents"));
 }

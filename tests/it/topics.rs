@@ -161,6 +161,82 @@ fn exported_arrays_are_distributions_and_new_documents_get_topics() {
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/history.svg", "run/plots/history.png"]);
 }
 
+#[test]
+fn the_page_has_the_topics_with_their_words_and_documents() {
+    let cli = folder();
+    cli.stdout("run run.toml --output run");
+    cli.succeed("topics run --html topics.html");
+    cli.refuse("topics run --html topics.html", &["topics.html", "--force"]);
+    cli.succeed("topics run --html topics.html --force");
+    let html = cli.read("topics.html");
+    assert_eq!((html.matches("<title>Topics of run</title>").count(), html.matches("{{").count()), (1, 0));
+    let (_, data) = html.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
+    let page: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let (topics, words) = (list(&page["topics"]), list(&page["words"]));
+    assert_eq!((topics.len(), words.len(), page["tokens"].as_f64().unwrap().round()), (2, 16, 1200.0));
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    // Shares of words are those of the model: they sum to 1, and so do the parts of a word.
+    assert!((words.iter().map(|word| number(&word["share"])).sum::<f64>() - 1.0).abs() < 1e-5);
+    for word in &words {
+        assert!((list(&word["topics"]).iter().map(|topic| number(&topic[1])).sum::<f64>() - 1.0).abs() < 1e-5, "{word}");
+    }
+    // Two topics are on one line, around the middle.
+    assert!(
+        (number(&topics[0]["place"][0]) + number(&topics[1]["place"][0])).abs() < 1e-5
+            && number(&topics[0]["place"][0]).abs() > 0.5
+    );
+    for topic in &topics {
+        let documents = list(&topic["documents"]);
+        assert_eq!(documents.len(), 5);
+        let of_sea = SEA.contains(&topic["words"][0].as_str().unwrap());
+        for document in &documents {
+            // Documents with even numbers are of the sea.
+            assert!(
+                (document["document"].as_u64().unwrap() % 2 == 0) == of_sea && number(&document["weight"]) > 0.9,
+                "{document}"
+            );
+            let names = set(list(&document["words"]).iter().map(|word| word.as_str().unwrap()));
+            assert!(names.is_subset(&set(if of_sea { SEA } else { KITCHEN })) && document["tokens"] == 12, "{document}");
+        }
+        let weights: Vec<f64> = documents.iter().map(|document| number(&document["weight"])).collect();
+        assert!(weights.is_sorted_by(|a, b| a >= b), "{weights:?}");
+    }
+}
+
+#[test]
+fn topics_of_other_seeds_are_matched() {
+    let cli = folder();
+    cli.stdout("run run.toml --output run");
+    cli.stdout("run run.toml --set seed=2 --output again");
+    cli.stdout("run run.toml --set model.topics=1 --output one");
+    let found = cli.json("topics run --stability again one --json");
+    assert_eq!(found["runs"], serde_json::json!(["again", "one"]));
+    let topics = found["topics"].as_array().unwrap();
+    // Both seeds find both topics; one topic for everything is half of each.
+    assert!(topics.iter().all(|topic| topic["matches"][0]["similarity"].as_f64().unwrap() > 0.95), "{found}");
+    let matched: Vec<f64> = topics.iter().filter_map(|topic| topic["matches"][1]["similarity"].as_f64()).collect();
+    assert!(matches!(matched[..], [half] if (half - 0.5_f64.sqrt()).abs() < 0.05), "{matched:?}");
+    let shown = cli.stdout("topics run --stability again");
+    assert!(
+        shown.starts_with("  topic ")
+            && shown.contains("again  top words\n")
+            && shown.contains("\nsimilarity of matched topics: mean 1.00;"),
+        "{shown}"
+    );
+    cli.refuse("topics run --stability rows.toml", &["rows.toml"]);
+}
+
+#[test]
+fn a_word_cannot_end_the_script_of_the_page() {
+    let cli = folder();
+    rename(&cli, "c.h5", &[("anchor", "</scri")]);
+    cli.stdout("run run.toml --output run");
+    cli.succeed("topics run --html topics.html");
+    let html = cli.read("topics.html");
+    assert!(!html.contains("</scri\"") && html.contains("\\u003c/scri"), "{html}");
+}
+
 /// Replaces words in the file of a corpus by others of the same length, as in files with repeated words.
 fn rename(cli: &Cli, corpus: &str, names: &[(&str, &str)]) {
     let path = cli.path(corpus);

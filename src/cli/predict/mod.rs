@@ -47,7 +47,7 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         FittedModel::Table(predictor) => predict_rows(args, predictor, to),
         FittedModel::Topics(model) => predict_documents(args, model, to),
     };
-    let Predicted { count, unpredicted, of_new_groups, metrics } = match outcome {
+    let Predicted { count, unpredicted, of_new_groups, filled_in, metrics } = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
         outcome => outcome?,
     };
@@ -61,6 +61,10 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     if of_new_groups > 0 {
         let rows = text::counted(of_new_groups, "row");
         eprintln!("mpibayes: {rows} of groups without training rows: predicted as members of new groups");
+    }
+    if filled_in > 0 {
+        let rows = text::counted(filled_in, "row");
+        eprintln!("mpibayes: {rows} with a missing number: predicted with the mean of the training rows in its place");
     }
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");
@@ -124,7 +128,7 @@ fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>)
         }
     }
     csv.flush()?;
-    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, metrics: None })
+    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, filled_in: 0, metrics: None })
 }
 
 /// Whether the reader of the output, such as `head`, has closed it.

@@ -20,6 +20,8 @@ pub(super) struct Predicted {
     pub unpredicted: Option<(usize, String)>,
     /// How many rows are of groups that no training row has.
     pub of_new_groups: usize,
+    /// How many rows lack a number, which the mean of the training rows replaces.
+    pub filled_in: usize,
     /// The metrics, if labels are known.
     pub metrics: Option<String>,
 }
@@ -47,6 +49,8 @@ pub(super) struct Output {
     unpredicted: Option<(usize, String)>,
     /// How many rows are of groups that no training row has.
     of_new_groups: usize,
+    /// How many rows lack a number, which the mean of the training rows replaces.
+    filled_in: usize,
 }
 
 impl Output {
@@ -85,6 +89,7 @@ impl Output {
             without_label: 0,
             unpredicted: None,
             of_new_groups: 0,
+            filled_in: 0,
         })
     }
 
@@ -171,6 +176,11 @@ impl Output {
         Ok(())
     }
 
+    /// Counts a row that lacks a number, which the mean of the training rows replaces.
+    pub(super) fn count_filled_in(&mut self) {
+        self.filled_in += 1;
+    }
+
     /// Writes a row without a prediction.
     pub(super) fn add_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> anyhow::Result<()> {
         let mut record = vec![self.rows.to_string()];
@@ -222,7 +232,7 @@ impl Output {
                 rows => format!("{metrics} ({} without a label left out)", text::counted(rows, "row")),
             }
         });
-        Ok(Predicted { count, unpredicted, of_new_groups: self.of_new_groups, metrics })
+        Ok(Predicted { count, unpredicted, of_new_groups: self.of_new_groups, filled_in: self.filled_in, metrics })
     }
 }
 

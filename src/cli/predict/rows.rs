@@ -41,6 +41,11 @@ impl<'a, 'b> Rows<'a, 'b> {
         })
     }
 
+    /// Counts a row that lacks a number, which the mean of the training rows replaces.
+    pub(super) fn count_filled_in(&mut self) {
+        self.output.count_filled_in();
+    }
+
     /// Adds a row as [`Rows::push`] does, with the values of the columns that are copied.
     pub(super) fn push_with(
         &mut self,

@@ -44,7 +44,12 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
         };
         let copied = copied.iter().enumerate().map(text).collect();
         match recipe.apply(&values, &mut used) {
-            Ok(()) => rows.push_with(copied, (0..).zip(used.iter().copied()), label, place),
+            Ok(()) => {
+                if recipe.fills_in_a_mean(&values) {
+                    rows.count_filled_in();
+                }
+                rows.push_with(copied, (0..).zip(used.iter().copied()), label, place)
+            }
             Err(what) => {
                 let text = recipe.unknown_text(&values, row.levels).map_or_else(String::new, |text| format!(", not {text:?}"));
                 rows.push_unpredicted(copied, label, DataError::content(path, place, what + &text).to_string())

@@ -165,6 +165,12 @@ impl Recipe {
         self.columns.iter().zip(values).any(lacks)
     }
 
+    /// Whether a missing number is filled in by a mean of training rows.
+    pub fn fills_in_a_mean(&self, values: &[f64]) -> bool {
+        let is_filled = |r#use: &ColumnUse| matches!(r#use, ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_));
+        self.columns.iter().zip(values).any(|(column, value)| value.is_nan() && is_filled(&column.r#use))
+    }
+
     /// The text of the first column whose level training rows do not have; `levels` has the texts of each column of texts.
     pub fn unknown_text<'a>(&self, values: &[f64], levels: &'a [Levels]) -> Option<&'a str> {
         let is_text = |column: &&(&UsedColumn, &f64)| matches!(column.0.r#use, ColumnUse::Indicators(_) | ColumnUse::Group(_));

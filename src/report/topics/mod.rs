@@ -1,9 +1,16 @@
-//! The topics of a run: top words, shares of the tokens and coherence, and the arrays that pyLDAvis takes.
+//! The topics of a run: top words and documents, shares of the tokens and coherence, and the arrays that pyLDAvis takes.
+
+mod map;
+mod page;
+mod stability;
+
+pub use page::page;
+pub use stability::{Match, MatchedTopic, Stability};
 
 use super::error::{ReportError, Result};
 use crate::data::Split;
 use crate::job::topic_model::{Adopted, TopicModel};
-use crate::lda::{Coherence, CoherenceCounts};
+use crate::lda::{Bag, Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
 use crate::results::{Grid, GridFile};
 use crate::text;
@@ -12,6 +19,10 @@ use std::path::{Path, PathBuf};
 
 /// Documents that are read at a time.
 const BLOCK: usize = 4096;
+/// Documents that are named of a topic.
+const TOP_DOCUMENTS: usize = 5;
+/// Words that are named of a document.
+const WORDS_OF_DOCUMENT: usize = 10;
 
 /// The topics of one chain of a run.
 #[derive(Debug, Serialize)]
@@ -22,8 +33,10 @@ pub struct TopicReport {
     pub chain: usize,
     /// The number of draws that are averaged.
     pub draws: usize,
-    /// The number of training documents for shares and coherence.
+    /// The number of training documents for shares, coherence and top documents.
     pub documents: usize,
+    /// The number of their tokens.
+    pub tokens: f64,
     /// Mean coherence by UMass.
     pub mean_umass: f64,
     /// Mean coherence by normalized pointwise mutual information.
@@ -47,6 +60,50 @@ pub struct Topic {
     pub words: Vec<String>,
     /// The probabilities of these words.
     pub probabilities: Vec<f32>,
+    /// The documents with the largest weights of the topic.
+    pub documents: Vec<TopDocument>,
+}
+
+/// A document with a large weight of a topic.
+#[derive(Debug, Serialize)]
+pub struct TopDocument {
+    /// Its number in the imported files, from 0.
+    pub document: u64,
+    /// The weight of the topic in it.
+    pub weight: f64,
+    /// The number of its tokens.
+    pub tokens: u64,
+    /// Its most frequent words.
+    pub words: Vec<String>,
+}
+
+/// The documents with the largest weights of each topic, the largest first.
+struct TopDocuments<'a> {
+    model: &'a TopicModel,
+    of_topics: Vec<Vec<TopDocument>>,
+}
+
+impl TopDocuments<'_> {
+    /// Adds a document with its number and the weights of topics.
+    fn add(&mut self, bag: Bag<'_>, document: u64, weights: impl IntoIterator<Item = f64>) {
+        for (found, weight) in self.of_topics.iter_mut().zip(weights) {
+            let place = found.partition_point(|other| other.weight >= weight);
+            if place < TOP_DOCUMENTS {
+                found.truncate(TOP_DOCUMENTS - 1);
+                found.insert(
+                    place,
+                    TopDocument { document, weight, tokens: bag.tokens(), words: frequent_words(self.model, bag) },
+                );
+            }
+        }
+    }
+}
+
+/// The most frequent words of a document.
+fn frequent_words(model: &TopicModel, bag: Bag<'_>) -> Vec<String> {
+    let mut words: Vec<(u32, u32)> = bag.words.iter().copied().zip(bag.counts.iter().copied()).collect();
+    words.sort_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
+    words.iter().take(WORDS_OF_DOCUMENT).map(|&(word, _)| model.words[word as usize].clone()).collect()
 }
 
 /// What a report of topics covers.
@@ -56,7 +113,7 @@ pub struct TopicOptions {
     pub chain: usize,
     /// Top words of each topic.
     pub words: usize,
-    /// The most training documents to use for shares and coherence; 0 for all.
+    /// The most training documents to use for shares, coherence and top documents; 0 for all.
     pub documents: usize,
 }
 
@@ -71,10 +128,14 @@ impl TopicReport {
         let top_words: Vec<Vec<u32>> = (0..model.topics()).map(|topic| model.top_words(topic, options.words)).collect();
         let mut counts = CoherenceCounts::new(&top_words);
         let mut tokens = vec![0.0; model.topics()];
+        let mut found = TopDocuments { model, of_topics: (0..model.topics()).map(|_| Vec::new()).collect() };
         for first in (0..documents).step_by(BLOCK) {
-            let block = corpus.read(Split::Train, first..(first + BLOCK).min(documents))?;
+            let range = first..(first + BLOCK).min(documents);
+            let (block, numbers) = (corpus.read(Split::Train, range.clone())?, corpus.numbers(Split::Train, range)?);
             block.iter().for_each(|bag| counts.add(bag));
-            for (weights, bag) in model.weights(&block, first as u64).rows().into_iter().zip(block.iter()) {
+            for ((weights, bag), number) in model.weights(&block, first as u64).rows().into_iter().zip(block.iter()).zip(numbers)
+            {
+                found.add(bag, number, weights.iter().copied());
                 tokens.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight * bag.tokens() as f64);
             }
         }
@@ -86,18 +147,20 @@ impl TopicReport {
             .iter()
             .enumerate()
             .zip(&coherences)
-            .map(|((topic, words), coherence)| Topic {
+            .zip(found.of_topics)
+            .map(|(((topic, words), coherence), documents)| Topic {
                 topic,
                 share: tokens[topic] / sum,
                 umass: coherence.umass,
                 npmi: coherence.npmi,
                 words: words.iter().map(|&word| model.words[word as usize].clone()).collect(),
                 probabilities: words.iter().map(|&word| model.phi[(word as usize, topic)]).collect(),
+                documents,
             })
             .collect();
         topics.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.topic.cmp(&b.topic)));
         let (run, chain, draws) = (run.to_owned(), options.chain, model.draws);
-        Ok(Self { run, chain, draws, documents, mean_umass, mean_npmi, topics })
+        Ok(Self { run, chain, draws, documents, tokens: sum, mean_umass, mean_npmi, topics })
     }
 }
 
