@@ -45,17 +45,20 @@ pub struct SummaryArgs {
     /// Also write the draws of all coefficients in the units of the data into this file, with the chain and the number of each draw
     #[arg(long, value_name = "FILE.csv", conflicts_with = "get")]
     pub draws: Option<PathBuf>,
+    /// Replace that file if it exists
+    #[arg(short, long, requires = "draws")]
+    pub force: bool,
     /// Print only this final metric, such as accuracy, log_likelihood or ece
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
 }
 
-fn write_draws(summary: &Summary, path: &Path) -> anyhow::Result<()> {
+fn write_draws(summary: &Summary, path: &Path, force: bool) -> anyhow::Result<()> {
     let place = || format!("{}: cannot write", path.display());
     let Some(coefficients) = &summary.coefficients else {
         bail!("--draws: this run has no coefficients in the units of the data; its result file has all draws")
     };
-    ensure!(!path.exists(), "{}: this file exists; choose another name", path.display());
+    ensure!(force || !path.exists(), "{}: this file exists; choose another name, or replace it with --force", path.display());
     let partial = PartialFile::new(path);
     coefficients.write_draws(File::create(partial.path()).with_context(place)?).with_context(place)?;
     partial.commit().with_context(place)?;
@@ -91,7 +94,7 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
         "--per: this run has no coefficients in the units of the data"
     );
     if let Some(path) = &args.draws {
-        write_draws(&summary, path)?;
+        write_draws(&summary, path, args.force)?;
     }
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",

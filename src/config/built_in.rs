@@ -47,10 +47,11 @@ impl Default for Registry {
         Self { models: Vec::new(), table_methods: Vec::new(), corpus_methods: Vec::new() }
             .with_model::<LogisticSettings>()
             .with_model::<LinearSettings>()
+            // The first that suits the data is proposed: this one contains that of Poisson as a limit.
+            .with_model::<NegativeBinomialSettings>()
             .with_model::<PoissonSettings>()
             .with_model::<MultinomialSettings>()
             .with_model::<NetworkSettings>()
-            .with_model::<NegativeBinomialSettings>()
             .with_model::<StudentTSettings>()
             .with_model::<OrdinalSettings>()
             .with_model::<GaussianMeanSettings>()

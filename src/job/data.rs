@@ -166,7 +166,7 @@ pub fn template_for(
 fn targets_description(table: &Dataset) -> String {
     match (table.task(), table.classes().len()) {
         (Task::Regression, _) => "the targets are numbers".into(),
-        (Task::Counts, _) => "the targets are counts".into(),
+        (Task::Counts, _) => "the targets are counts, which may vary more than those of a Poisson distribution".into(),
         (Task::Classification, 2) => "there are two classes".into(),
         (Task::Classification, classes) => match table.recipe().is_some_and(|recipe| recipe.has_ordered_classes) {
             true => format!("there are {classes} classes with an order"),

@@ -57,14 +57,20 @@ impl<'a> Reference<'a> {
     /// Whether a run has the posterior of the reference: the same data, model and temperature.
     fn check_same_posterior(&self, run: &RunResults) -> Result<()> {
         let (here, there) = (run.file.info(), self.run.file.info());
-        let other = |what: &str| Err(ReportError::missing(&run.path, format!("its {what} is not that of the reference")));
+        let other = |what: &str| Err(ReportError::missing(&run.path, format!("its {what} is not that of the reference: this compares runs with the same posterior; --coefficients compares others")));
         if here.data_digest != there.data_digest {
             return other("data");
         }
         let (here, there) = (stored_table(&here.config).unwrap_or_default(), stored_table(&there.config).unwrap_or_default());
-        match ["model", "temperature"].into_iter().find(|key| here.get(*key) != there.get(*key)) {
-            Some(key) => other(key),
-            None => Ok(()),
+        let differs = |key: &str| here.get(key) != there.get(key);
+        let name = |config: &toml::Table| config.get("model").and_then(|model| model.get("name")).cloned();
+        if differs("temperature") {
+            return other("temperature");
+        }
+        match (differs("model"), name(&here) == name(&there)) {
+            (false, _) => Ok(()),
+            (true, false) => other("model"),
+            (true, true) => other("prior, or another key of [model],"),
         }
     }
 }

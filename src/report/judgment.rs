@@ -198,6 +198,22 @@ fn converged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     has_converged.then_some((JudgmentOutcome::Right, text))
 }
 
+/// Which parameter has not converged enough for [`converged`], and why.
+fn not_converged(group: &PosteriorGroup) -> String {
+    let all = || group.estimates.iter().filter_map(|parameter| Some((&parameter.name, parameter.estimate.convergence?)));
+    let ess = |convergence: &Convergence| convergence.ess_bulk.min(convergence.ess_tail);
+    let worst = all().filter(|(_, convergence)| convergence.r_hat >= HIGH_R_HAT).max_by(|a, b| a.1.r_hat.total_cmp(&b.1.r_hat));
+    if let Some((name, Convergence { r_hat, .. })) = worst {
+        return format!("R-hat of {name} is {r_hat:.3}, not below {HIGH_R_HAT}");
+    }
+    match all().min_by(|a, b| ess(&a.1).total_cmp(&ess(&b.1))) {
+        Some((name, least)) if ess(&least) <= LOW_ESS => {
+            format!("the effective sample size of {name} is {:.0}, not above {LOW_ESS}", ess(&least))
+        }
+        _ => "R-hat or the effective sample size of a parameter is not known".into(),
+    }
+}
+
 fn not_mixed(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
@@ -282,6 +298,10 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             "undecided: no bias was found, but the posterior is not so close to a normal distribution that the one that the method fits \
              must be right. Compare with hmc"
                 .into(),
+        ),
+        (Verdict::Undecided, _) if has_trajectories => (
+            JudgmentOutcome::Undecided,
+            format!("undecided: no bias was found, but {}. Run longer{longer}", not_converged(group)),
         ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,

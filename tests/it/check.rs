@@ -403,7 +403,7 @@ fn run_files_written_by_init_pass_check() {
         shown.contains("name = \"linear\"") && shown.contains("file = \"r.h5\"") && shown.contains("# noise_variance ="),
         "{shown}"
     );
-    for (data, model) in [("counts", "poisson"), ("classes", "multinomial"), ("a", "logistic")] {
+    for (data, model) in [("counts", "negative_binomial"), ("classes", "multinomial"), ("a", "logistic")] {
         let shown = cli.run(&format!("init svgd --data {data}.h5")).stdout;
         assert!(shown.contains(&format!("name = \"{model}\"")), "{shown}");
     }

@@ -133,7 +133,8 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
             let iteration = self.state.chains[chain].advance(density, score, &self.method.adaptation, cx)?;
             let Some(iteration) = iteration else { continue };
             self.state.steps += iteration.stats.steps;
-            self.state.diverged += u64::from(iteration.stats.has_diverged);
+            let is_draw = iteration.number >= self.method.adaptation.burn_in;
+            self.state.diverged += u64::from(is_draw && iteration.stats.has_diverged);
             let point = &self.state.chains[chain].draw().position.0;
             let kept = &mut self.state.draws.0[chain * dim..(chain + 1) * dim];
             kept.iter_mut().zip(point).for_each(|(kept, &value)| *kept = F::of(value));
