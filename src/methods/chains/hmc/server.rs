@@ -30,7 +30,7 @@ pub struct HmcState<F: Real> {
     draws: Raw<F>,
     /// Leapfrog steps of completed trajectories of all chains.
     steps: u64,
-    /// Divergent trajectories of all chains, with those during burn-in.
+    /// Trajectories of all chains after burn-in that have diverged.
     diverged: u64,
 }
 
