@@ -120,17 +120,18 @@ pub(super) fn place_of(below: u32) -> usize {
 }
 
 /// Draws an index with probability proportional to `weights`, which come in blocks of sixteen. `sums` returns the sums of a group of
-/// sixteen blocks, with 0 for missing blocks, and `all` is the total. Weights must be at least 0, and one must be positive.
+/// sixteen blocks, with 0 for missing blocks, `all` is the total, and `uniform` returns uniform random numbers. Weights must be at least 0,
+/// and one must be positive.
 #[inline(always)]
 pub(super) fn draw<U: SimdLevel>(
     weights: &[[f32; LANES]],
     groups: usize,
     sums: impl Fn(usize) -> [f32; LANES],
     all: f64,
-    stream: &mut Stream,
+    mut uniform: impl FnMut() -> f64,
 ) -> usize {
     let block = 'again: loop {
-        let mut point = uniform(stream) * all;
+        let mut point = uniform() * all;
         for group in 0..groups {
             let running = scan::<U>(&sums(group));
             if (point as f32) < running[LANES - 1] {
@@ -142,7 +143,7 @@ pub(super) fn draw<U: SimdLevel>(
     };
     let running = scan::<U>(&weights[block]);
     loop {
-        let point = (uniform(stream) * f64::from(running[LANES - 1])) as f32;
+        let point = (uniform() * f64::from(running[LANES - 1])) as f32;
         if point < running[LANES - 1] {
             return block * LANES + place_of(below::<U>(&running, point));
         }
@@ -209,7 +210,7 @@ mod tests {
         let mut stream = stream();
         let (mut counts, draws) = (vec![0_u32; 20 * LANES], 400_000.0);
         for _ in 0..draws as u32 {
-            counts[draw::<Baseline>(&weights, 2, sums, all, &mut stream)] += 1;
+            counts[draw::<Baseline>(&weights, 2, sums, all, || uniform(&mut stream))] += 1;
         }
         let (mut chi, mut free) = (0.0, -1.0);
         for (at, &count) in counts.iter().enumerate() {

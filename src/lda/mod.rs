@@ -9,7 +9,9 @@ mod by_word;
 mod coherence;
 mod collapsed;
 mod completion;
+mod dirichlet;
 mod documents;
+mod fixed_sweep;
 mod generate;
 mod gibbs;
 mod lanes;
@@ -18,12 +20,15 @@ mod sequential;
 mod settings;
 mod sgrld;
 mod table;
+mod token_blocks;
+mod topic_table;
 
 pub use by_word::WordSweep;
 pub use coherence::{Coherence, CoherenceCounts};
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
 pub use completion::{Completion, CompletionScore, HeldOut, draw_scored_tokens};
 pub use documents::{Bag, Documents};
+pub use fixed_sweep::FixedSweep;
 pub use generate::{CorpusGenerator, CorpusGeneratorSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};
 pub use priors::{PriorStatistics, Priors};
@@ -31,6 +36,8 @@ pub use sequential::draw_topics_sequentially;
 pub use settings::LdaSettings;
 pub use sgrld::{ExpectedCounts, SgrldUpdate, sgrld_step};
 pub use table::WordTable;
+pub use token_blocks::{MAX_DOCUMENT_TOKENS, MAX_TOPICS, TokenBlocks};
+pub use topic_table::TopicTable;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! documents fix topics that later documents hardly change. A mixture of both needs about half the sweeps of either.
 
 use super::collapsed::{Tokens, TopicCounts};
-use super::lanes::{LANES, draw, lane_sum, smoothing};
+use super::lanes::{LANES, draw, lane_sum, smoothing, uniform};
 use crate::random::Stream;
 use crate::vector::{self, SimdKernel, SimdLevel};
 
@@ -63,7 +63,7 @@ impl<S: FnMut(u64) -> Stream> SimdKernel for Sequential<'_, S> {
                     *sum = lane_sum(*block);
                     total += f64::from(*sum);
                 }
-                let k = draw::<U>(&weights, sums.len(), |group| sums[group], total, &mut stream);
+                let k = draw::<U>(&weights, sums.len(), |group| sums[group], total, || uniform(&mut stream));
                 *topic = k as u32;
                 in_document[k] += 1.0;
                 row[k] += 1;

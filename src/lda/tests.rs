@@ -1,6 +1,7 @@
 //! LDA samplers against enumeration of all topic assignments and known distributions.
 #![allow(clippy::unwrap_used)]
 
+use super::fixed_sweep::DocumentForm;
 use super::*;
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Stream, Who};
@@ -125,7 +126,7 @@ fn topics_of_a_document_have_their_expectation_among_many_topics() {
 /// A sweep over all tokens, with random numbers from this step on.
 type Sweep = fn(&Tokens, &mut [u32], &mut TopicCounts, f64, f64, u64);
 
-const SWEEPS: [(&str, Sweep); 2] = [
+const SWEEPS: [(&str, Sweep); 4] = [
     ("dense", |tokens, topics, counts, alpha, beta, first| {
         dense_sweep(tokens, topics, counts, alpha, beta, |document| stream(first + document));
     }),
@@ -133,7 +134,39 @@ const SWEEPS: [(&str, Sweep); 2] = [
         let mut sweep = WordSweep::new(tokens, counts.topics());
         sweep.sweep(topics, counts, alpha, beta, |word| stream(first + u64::from(word)));
     }),
+    ("with drawn topics, by list", |tokens, topics, counts, alpha, beta, first| {
+        sweep_with_drawn_topics(DocumentForm::List, tokens, topics, counts, (alpha, beta), first);
+    }),
+    ("with drawn topics, dense", |tokens, topics, counts, alpha, beta, first| {
+        sweep_with_drawn_topics(DocumentForm::Dense, tokens, topics, counts, (alpha, beta), first);
+    }),
 ];
+
+/// Draws φ given the counts, and the topics of all tokens given φ.
+fn sweep_with_drawn_topics(
+    form: DocumentForm,
+    tokens: &Tokens,
+    topics: &mut [u32],
+    counts: &mut TopicCounts,
+    (alpha, beta): (f64, f64),
+    first: u64,
+) {
+    let (vocabulary, topic_count) = (counts.vocabulary(), counts.topics());
+    let by_document: Vec<&[u32]> = tokens.spans().map(|span| &tokens.words()[span]).collect();
+    let blocks = TokenBlocks::new(&documents(vocabulary as u32, &by_document), topic_count).unwrap();
+    let mut all = std::mem::replace(counts, TopicCounts::new(0, topic_count)).into_counts();
+    let mut table = TopicTable::new(vocabulary, topic_count);
+    let of = |step| Seed(3).stream(Who::Run, step, Purpose::Topics);
+    table.draw(&all, beta, |word| of(first << 20 | word), |topic| of(first << 20 | 1 << 10 | topic));
+    let mut assigned: Vec<u16> = topics.iter().map(|&topic| topic as u16).collect();
+    let mut own = vec![0; all.len()];
+    blocks.count(&assigned, topic_count, &mut own);
+    all.iter_mut().zip(own).for_each(|(all, own)| *all -= own);
+    let key = rand::RngExt::random(&mut of(first << 20 | 1 << 11));
+    blocks.sweep_as(form, &mut assigned, FixedSweep { table: &table, alpha, key, first_document: 0 }, &mut all);
+    topics.iter_mut().zip(assigned).for_each(|(topic, new)| *topic = u32::from(new));
+    *counts = TopicCounts::from_counts(all, topic_count);
+}
 
 const PAIRS: [(usize, usize); 5] = [(0, 1), (0, 2), (2, 3), (0, 3), (0, 4)];
 const TINY: [&[u32]; 2] = [&[0, 0, 1], &[1, 2, 2]];

@@ -7,6 +7,7 @@ mod stream;
 
 pub use minibatch::Minibatch;
 pub use stream::Stream;
+pub(crate) use stream::mix;
 
 /// The seed of a run: the root of all its random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -152,8 +152,8 @@ fn each<K: Kernel<Item: bytemuck::Pod>, F: Real>(address: Address, position: &mu
 }
 
 /// A bijection in which every input bit affects every output bit: Stafford's variant 13 of the finalizer of MurmurHash3.
-#[inline]
-fn mix(word: u64) -> u64 {
+#[inline(always)]
+pub(crate) fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     word ^ (word >> 31)

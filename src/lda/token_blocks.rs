@@ -1,0 +1,182 @@
+//! The tokens of a set of documents in blocks, each in the order of its words, for sweeps with fixed topics.
+//!
+//! In a block, all tokens of the first word come first, then those of the second, and those of a word in the order of their documents. The
+//! tokens of a document come up in the order of its words, so a cursor for each document finds the topic of a token, and 2 bytes for its
+//! document and 2 bytes for its topic are all that a token needs.
+
+use super::documents::Documents;
+
+/// The maximum number of topics: topics and the mark for no topic are `u16`.
+pub const MAX_TOPICS: u32 = 65_534;
+/// The maximum number of tokens of a document: counts within a document are `u16`.
+pub const MAX_DOCUMENT_TOKENS: u64 = 65_535;
+
+/// The number of documents of a block for few topics, for which their topics stay in the second-level cache.
+const SMALL_BLOCK: usize = 2048;
+/// The number of documents of a block for many topics, for which reading the row of a word takes longer.
+const LARGE_BLOCK: usize = 8192;
+/// The number of topics from which blocks are large.
+const MANY_TOPICS: usize = 300;
+/// The number of blocks that a set of documents has at least, if blocks do not become tiny: the units of work for threads.
+const MIN_BLOCKS: usize = 16;
+/// The minimum number of documents of a block.
+const MIN_BLOCK: usize = 64;
+
+/// The tokens of a set of documents, in blocks. The results of sweeps do not depend on the size of blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenBlocks {
+    vocabulary: usize,
+    documents: usize,
+    tokens: usize,
+    pub(super) blocks: Vec<TokenBlock>,
+}
+
+/// The tokens of consecutive documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TokenBlock {
+    /// The number of the first document in the set.
+    pub first_document: usize,
+    /// In document order, document d of the block has the tokens `starts[d]..starts[d + 1]`.
+    pub starts: Vec<u32>,
+    /// Each word that occurs, and the end of its tokens in word order.
+    pub word_ends: Vec<(u32, u32)>,
+    /// The document of each token in word order.
+    pub documents: Vec<u16>,
+}
+
+impl TokenBlock {
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+}
+
+impl TokenBlocks {
+    /// The tokens of these documents, for sweeps with K topics.
+    ///
+    /// # Errors
+    /// If there are too many topics, or a document has too many tokens.
+    pub fn new(documents: &Documents, topics: usize) -> Result<Self, String> {
+        let largest = if topics < MANY_TOPICS { SMALL_BLOCK } else { LARGE_BLOCK };
+        Self::with_block_size(documents, topics, documents.len().div_ceil(MIN_BLOCKS).clamp(MIN_BLOCK, largest))
+    }
+
+    /// The same with a number of documents in a block.
+    pub(super) fn with_block_size(documents: &Documents, topics: usize, block_size: usize) -> Result<Self, String> {
+        if topics > MAX_TOPICS as usize {
+            return Err(format!("{topics} topics: at most {MAX_TOPICS} are supported"));
+        }
+        let too_long = (0..).zip(documents.iter()).find(|(_, bag)| bag.tokens() > MAX_DOCUMENT_TOKENS);
+        if let Some((number, bag)) = too_long {
+            let number: u64 = number;
+            let tokens = bag.tokens();
+            return Err(format!(
+                "document {number} has {tokens} tokens: at most {MAX_DOCUMENT_TOKENS} are supported. Split it into several documents"
+            ));
+        }
+        let mut next = vec![0_u32; documents.vocabulary() as usize];
+        let block_size = block_size.clamp(1, LARGE_BLOCK);
+        let firsts = (0..documents.len()).step_by(block_size);
+        let blocks: Vec<TokenBlock> =
+            firsts.map(|first| TokenBlock::new(documents, first, (first + block_size).min(documents.len()), &mut next)).collect();
+        let tokens = blocks.iter().map(TokenBlock::len).sum();
+        Ok(Self { vocabulary: next.len(), documents: documents.len(), tokens, blocks })
+    }
+
+    /// W, the size of the vocabulary.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The number of documents.
+    pub fn documents(&self) -> usize {
+        self.documents
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.tokens
+    }
+
+    /// Whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.tokens == 0
+    }
+}
+
+impl TokenBlock {
+    /// The documents `first..end`, whose lengths have been checked. `next` has an element for each word of the vocabulary, all 0.
+    fn new(documents: &Documents, first: usize, end: usize, next: &mut [u32]) -> Self {
+        // A block has at most 2^13 documents of fewer than 2^16 tokens.
+        let mut starts = vec![0_u32];
+        let (mut tokens, mut words) = (0, Vec::new());
+        for bag in (first..end).map(|number| documents.document(number)) {
+            for (&word, &count) in bag.words.iter().zip(bag.counts) {
+                let next = &mut next[word as usize];
+                if *next == 0 {
+                    words.push(word);
+                }
+                *next += count;
+                tokens += count;
+            }
+            starts.push(tokens);
+        }
+        words.sort_unstable();
+        let mut begin = 0;
+        let mut word_ends = Vec::with_capacity(words.len());
+        for &word in &words {
+            let end = begin + std::mem::replace(&mut next[word as usize], begin);
+            word_ends.push((word, end));
+            begin = end;
+        }
+        let mut document_of_token = vec![0_u16; tokens as usize];
+        for (number, bag) in (0..).zip((first..end).map(|number| documents.document(number))) {
+            for (&word, &count) in bag.words.iter().zip(bag.counts) {
+                let next = &mut next[word as usize];
+                document_of_token[*next as usize..(*next + count) as usize].fill(number);
+                *next += count;
+            }
+        }
+        words.iter().for_each(|&word| next[word as usize] = 0);
+        Self { first_document: first, starts, word_ends, documents: document_of_token }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_in_word_order_within_blocks() {
+        let mut documents = Documents::new(4);
+        documents.push(&[0, 2], &[2, 1]);
+        documents.push(&[], &[]);
+        documents.push(&[0, 3], &[1, 2]);
+        documents.push(&[2], &[1]);
+        let blocks = TokenBlocks::with_block_size(&documents, 5, 3).unwrap();
+        assert_eq!((blocks.vocabulary(), blocks.documents(), blocks.len(), blocks.is_empty()), (4, 4, 7, false));
+        let first = TokenBlock {
+            first_document: 0,
+            starts: vec![0, 3, 3, 6],
+            word_ends: vec![(0, 3), (2, 4), (3, 6)],
+            documents: vec![0, 0, 2, 0, 2, 2],
+        };
+        let second = TokenBlock { first_document: 3, starts: vec![0, 1], word_ends: vec![(2, 1)], documents: vec![0] };
+        assert_eq!(blocks.blocks, [first, second]);
+    }
+
+    #[test]
+    fn limits_are_errors() {
+        let mut documents = Documents::new(2);
+        documents.push(&[0], &[1]);
+        documents.push(&[0, 1], &[65_535, 1]);
+        let message = TokenBlocks::new(&documents, 3).unwrap_err();
+        assert!(message.starts_with("document 1 has 65536 tokens: at most 65535"), "{message}");
+        let mut documents = Documents::new(2);
+        documents.push(&[0, 1], &[65_534, 1]);
+        assert_eq!(TokenBlocks::new(&documents, 3).unwrap().len(), 65_535);
+        let message = TokenBlocks::new(&documents, 65_535).unwrap_err();
+        assert_eq!(message, "65535 topics: at most 65534 are supported");
+    }
+}
