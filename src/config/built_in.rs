@@ -24,6 +24,7 @@ use crate::methods::point::fedavg::FedAvgSettings;
 use crate::methods::topics::adlda::AdLdaSettings;
 use crate::methods::topics::async_lda::AsyncLdaSettings;
 use crate::methods::topics::dsgld::TopicDsgldSettings;
+use crate::methods::topics::lda::LdaSamplerSettings;
 use crate::methods::variational::gvi::GviSettings;
 use crate::methods::variational::npv::NpvSettings;
 use crate::methods::variational::pvi::PviSettings;
@@ -72,6 +73,7 @@ impl Default for Registry {
             .with_method::<FedAvgSettings>()
             .with_method::<NpvSettings>()
             .with_method::<PmdSettings>()
+            .with_method::<LdaSamplerSettings>()
             .with_method::<AdLdaSettings>()
             .with_method::<AsyncLdaSettings>()
             .with_method::<TopicDsgldSettings>()

@@ -5,6 +5,7 @@ use super::fixed_sweep::DocumentForm;
 use super::*;
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Stream, Who};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 fn stream(step: u64) -> Stream {
     Seed(3).stream(Who::Agent(0), step, Purpose::Topics)
@@ -189,7 +190,7 @@ fn pairs(sweep: Sweep, topics: u32, alpha: f64, beta: f64) -> Vec<Vec<f64>> {
         }
         same
     };
-    (0..1000).map(run).collect()
+    (0..1000).into_par_iter().map(run).collect()
 }
 
 /// The same by enumeration of all topics of all tokens.
@@ -367,9 +368,9 @@ fn joint_prior(lengths: [usize; 2], topics_in_all: usize, (alpha, wrong): (f64, 
         sums
     };
     for (name, sweep) in SWEEPS {
-        let runs: Vec<Vec<f64>> = (0..times).map(|number| run(sweep, number, alpha)).collect();
+        let runs: Vec<Vec<f64>> = (0..times).into_par_iter().map(|number| run(sweep, number, alpha)).collect();
         assert!(largest_z(&runs, &exact) < 4.5, "{name}: {}", largest_z(&runs, &exact));
-        let wrong: Vec<Vec<f64>> = (0..times).map(|number| run(sweep, number, wrong)).collect();
+        let wrong: Vec<Vec<f64>> = (0..times).into_par_iter().map(|number| run(sweep, number, wrong)).collect();
         assert!(largest_z(&wrong, &exact) > 8.0, "{name}: {}", largest_z(&wrong, &exact));
     }
 }

@@ -17,8 +17,9 @@ const SMALL_BLOCK: usize = 2048;
 const LARGE_BLOCK: usize = 8192;
 /// The number of topics from which blocks are large.
 const MANY_TOPICS: usize = 300;
-/// The number of blocks that a set of documents has at least, if blocks do not become tiny: the units of work for threads.
-const MIN_BLOCKS: usize = 16;
+/// The number of blocks that a set of documents has at least, if blocks do not become tiny: the units of work for threads. With many
+/// topics, small blocks would read the rows of all words for few tokens each.
+const MIN_BLOCKS: [usize; 2] = [16, 4];
 /// The minimum number of documents of a block.
 const MIN_BLOCK: usize = 64;
 
@@ -57,8 +58,9 @@ impl TokenBlocks {
     /// # Errors
     /// If there are too many topics, or a document has too many tokens.
     pub fn new(documents: &Documents, topics: usize) -> Result<Self, String> {
-        let largest = if topics < MANY_TOPICS { SMALL_BLOCK } else { LARGE_BLOCK };
-        Self::with_block_size(documents, topics, documents.len().div_ceil(MIN_BLOCKS).clamp(MIN_BLOCK, largest))
+        let [few, many] = MIN_BLOCKS;
+        let (blocks, largest) = if topics < MANY_TOPICS { (few, SMALL_BLOCK) } else { (many, LARGE_BLOCK) };
+        Self::with_block_size(documents, topics, documents.len().div_ceil(blocks).clamp(MIN_BLOCK, largest))
     }
 
     /// The same with a number of documents in a block.

@@ -1,0 +1,524 @@
+//! LDA with φ fixed during a sweep: documents are independent given φ, so a run has the same bits on any number of agents, ranks and threads.
+//!
+//! A sweep draws the topics of all tokens given φ, document by document. Before it, agents sum the topic-word counts n_kw of all tokens among
+//! themselves, and set φ in one of two ways:
+//!
+//! - drawn: φ_k ~ Dirichlet(n_k + β). This is partially collapsed Gibbs sampling, with the weights of documents integrated out, and exact.
+//! - collapsed: φ at its mean given the counts, without the token itself. This is AD-LDA (Newman, Asuncion, Smyth & Welling 2009) with an agent
+//!   for each document. It needs fewer sweeps, and is approximate.
+//!
+//! The documents of all agents are numbered in the order of the agents. To start, topics of the first third of them are drawn in turn, each
+//! given the ones before, and agents pass on the counts. Then all documents get topics in the first sweep. In the first sweeps the topics get
+//! a background of the frequencies of words, which decreases: without it, what the first documents happen to have stays for long.
+
+use super::problem::TopicProblem;
+use super::shard::{check_conserved, check_token_count};
+use crate::cluster::record::HISTORY;
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::lda::{Documents, FixedSweep, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
+use crate::methods::common::settings::{
+    Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod, at_least_one, no_draws,
+};
+use crate::methods::common::thinning::draws;
+use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::topics::{TopicArray, TopicPosterior};
+use crate::number::Real;
+use crate::random::{Purpose, Who};
+use crate::settings::{Key, KeyError, keys};
+use documented::DocumentedFields;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The settings of `lda`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct LdaSamplerSettings {
+    /// Sweeps over all tokens.
+    pub rounds: u64,
+    /// Sweeps before the first draw. Predictions are averaged from there on.
+    pub burn_in: u64,
+    /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), as `phi` sets it.
+    pub thin: u64,
+    /// How φ is set before a sweep: `"drawn"` from its distribution given the topics of all tokens, which is exact; `"collapsed"`, its mean
+    /// given the topics of all other tokens, which needs fewer sweeps and is approximate; or `"auto"`, collapsed during burn-in and drawn
+    /// afterwards.
+    pub phi: PhiUpdate,
+}
+
+/// How φ is set before a sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhiUpdate {
+    /// Collapsed during burn-in, drawn afterwards.
+    #[default]
+    Auto,
+    /// From its distribution given the topics of all tokens.
+    Drawn,
+    /// Its mean given the topics of all other tokens.
+    Collapsed,
+}
+
+impl Default for LdaSamplerSettings {
+    fn default() -> Self {
+        Self { rounds: 200, burn_in: 100, thin: 20, phi: PhiUpdate::default() }
+    }
+}
+
+/// The number of sweeps with a background, if burn-in is not shorter.
+const START_SWEEPS: u64 = 12;
+/// The background s of the first sweep, as a fraction of the mean number of tokens of a topic.
+const FIRST_BACKGROUND: f64 = 0.5;
+/// The background of the last of these sweeps, as a fraction of the first.
+const LAST_BACKGROUND: f64 = 1.0 / 500.0;
+/// The number of tokens after which no further document is drawn in turn, which takes time that grows with K for each token.
+const MAX_TOKENS_IN_TURN: u64 = 20_000_000;
+/// The smallest recorded value of φ. Smaller draws may be 0 in single precision.
+const MIN_PHI: f32 = 1e-30;
+
+impl LdaSamplerSettings {
+    /// The background s of the sweep after `done` sweeps, for this mean number of tokens of a topic.
+    fn background(&self, done: u64, tokens_of_topic: f64) -> f64 {
+        let sweeps = START_SWEEPS.min(self.burn_in);
+        if done >= sweeps {
+            return 0.0;
+        }
+        let progress = done as f64 / (sweeps - 1).max(1) as f64;
+        FIRST_BACKGROUND * tokens_of_topic * LAST_BACKGROUND.powf(progress)
+    }
+
+    /// Whether φ is drawn before the sweep after `done` sweeps. It never is before the first, when few documents have topics.
+    fn draws_phi(&self, done: u64) -> bool {
+        let collapsed = match self.phi {
+            PhiUpdate::Auto => self.burn_in,
+            PhiUpdate::Drawn => START_SWEEPS.min(self.burn_in),
+            PhiUpdate::Collapsed => return false,
+        };
+        done >= collapsed.max(1)
+    }
+
+    /// Whether φ is recorded after `done` sweeps.
+    fn records(&self, done: u64) -> bool {
+        draws(done, self.burn_in, self.thin) > draws(done.saturating_sub(1), self.burn_in, self.thin)
+    }
+}
+
+impl MethodSettings for LdaSamplerSettings {
+    type Data = Corpus;
+
+    const NAME: &'static str = "lda";
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn check(&self) -> Result<(), KeyError> {
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
+        if self.burn_in.saturating_add(self.thin) > self.rounds {
+            return Err(no_draws(self.burn_in, self.thin, self.rounds));
+        }
+        Ok(())
+    }
+
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
+        let parameters = parameters as u64;
+        ResourceEstimate {
+            rounds: Some(self.rounds),
+            // The counts of all agents, those of the agent, and the table of topics.
+            values_of_agent: Some(parameters.saturating_mul(3)),
+            // One array of counts to each agent, and one from it.
+            values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
+            // Counts are i32 and tables f32 with any dtype.
+            bytes_of_value: Some(4),
+            // Per token: document, topic, new topic, and its part of the list of words.
+            document_bytes: DocumentBytes { document: 4, entry: 0, token: 7 },
+            ..ResourceEstimate::default()
+        }
+    }
+
+    fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
+        // Counts, from which evaluations take the mean of φ.
+        let posterior = TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) };
+        TopicMethod::new(Lda::new(problem, *self), posterior)
+    }
+}
+
+/// LDA with φ fixed during a sweep.
+#[derive(Clone)]
+pub struct Lda {
+    problem: TopicProblem,
+    settings: LdaSamplerSettings,
+    table: SharedTable,
+}
+
+impl Lda {
+    /// The method for a problem.
+    pub fn new(problem: TopicProblem, settings: LdaSamplerSettings) -> Self {
+        Self { problem, settings, table: SharedTable::default() }
+    }
+}
+
+/// A task of an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Report the numbers of documents and tokens.
+    Measure,
+    /// Draw topics of documents in turn, given the counts of those before, and add them to the counts.
+    DrawInTurn {
+        /// The number of the agent's first document among the documents of all agents.
+        first_document: u64,
+        /// The number of tokens of the documents before it.
+        tokens_before: u64,
+        /// The number of documents that are drawn in turn.
+        documents: u64,
+    },
+    /// Record a draw if one is due, and perform the next sweep unless all are done.
+    Sweep {
+        /// The number of completed sweeps.
+        done: u64,
+        /// The number of tokens in the counts.
+        counted: u64,
+        /// The number of the first document of each agent.
+        first_documents: Vec<u64>,
+    },
+}
+
+/// A number of documents with their tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardSize {
+    documents: u64,
+    tokens: u64,
+}
+
+impl Method for Lda {
+    const NAME: &'static str = "lda";
+    type Number = i32;
+    type Task = Task;
+    type Report = ShardSize;
+    type Server = LdaServer;
+    type Agent = LdaAgent;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState>) -> Result<LdaServer> {
+        Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_default() })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<LdaAgent> {
+        let documents = self.problem.open(id)?;
+        check_token_count(documents.tokens())?;
+        let blocks = TokenBlocks::new(&documents, self.problem.topics as usize)?;
+        let state = saved.unwrap_or_default();
+        let topics = &state.topics.0;
+        if !topics.is_empty()
+            && (topics.len() != blocks.len() || topics.iter().any(|&topic| u32::from(topic) >= self.problem.topics))
+        {
+            return Err(format!("the saved topics do not fit the {} tokens of this agent", blocks.len()).into());
+        }
+        Ok(LdaAgent { id, method: self.clone(), blocks, state, counts: Body::empty() })
+    }
+}
+
+/// The server's state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServerState {
+    /// The documents and tokens of each agent; empty before they are known.
+    sizes: Vec<ShardSize>,
+    /// The number of agents that have drawn topics in turn.
+    in_turn: u32,
+    /// The number of tokens in the counts.
+    counted: u64,
+    /// The number of completed sweeps.
+    done: u64,
+}
+
+impl ServerState {
+    /// The documents and tokens of the agents before this one.
+    fn before(&self, agent: u32) -> ShardSize {
+        let mut sum = ShardSize::default();
+        for size in &self.sizes[..agent as usize] {
+            sum = ShardSize { documents: sum.documents + size.documents, tokens: sum.tokens + size.tokens };
+        }
+        sum
+    }
+
+    fn all(&self) -> ShardSize {
+        // There are as many sizes as agents, which are u32.
+        self.before(self.sizes.len() as u32)
+    }
+
+    /// The number of documents that are drawn in turn, unless they have too many tokens.
+    fn documents_in_turn(&self) -> u64 {
+        self.all().documents.div_ceil(3)
+    }
+
+    /// The number of agents that draw documents in turn.
+    fn agents_in_turn(&self) -> u32 {
+        let documents = self.documents_in_turn();
+        let agents = (1..self.sizes.len() as u32).take_while(|&agent| {
+            let before = self.before(agent);
+            before.documents < documents && before.tokens < MAX_TOKENS_IN_TURN
+        });
+        1 + agents.count() as u32
+    }
+}
+
+/// Requests sweeps.
+pub struct LdaServer {
+    method: Lda,
+    state: ServerState,
+}
+
+impl LdaServer {
+    /// Requests that the next agent draws topics in turn.
+    fn request_in_turn(&self, out: &mut Outbox<Lda>) {
+        let (state, agents) = (&self.state, self.method.problem.agents);
+        let agent = state.in_turn;
+        let ShardSize { documents: first_document, tokens: tokens_before } = state.before(agent);
+        let task = Task::DrawInTurn { first_document, tokens_before, documents: state.documents_in_turn() };
+        let request = out.request([agent], task);
+        if agent > 0 {
+            request.with_transfer();
+        }
+        if agent + 1 < state.agents_in_turn() {
+            request.sum_to([agent + 1]);
+        } else {
+            request.sum_to(0..agents);
+        }
+    }
+
+    /// Requests the next sweep. After the last, agents only take the counts.
+    fn request_sweep(&self, out: &mut Outbox<Lda>) {
+        let (state, agents) = (&self.state, self.method.problem.agents);
+        let first_documents = (0..agents).map(|agent| state.before(agent).documents).collect();
+        let task = Task::Sweep { done: state.done, counted: state.counted, first_documents };
+        let request = out.request(0..agents, task).with_transfer();
+        if state.done < self.method.settings.rounds {
+            request.sum_to(0..agents);
+        }
+    }
+}
+
+impl Server<Lda> for LdaServer {
+    type State = ServerState;
+
+    fn state(&self) -> impl SerializesAs<ServerState> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Lda>, _: &mut Context) -> Result<()> {
+        out.request(0..self.method.problem.agents, Task::Measure);
+        Ok(())
+    }
+
+    fn receive(&mut self, response: Response<Lda>, out: &mut Outbox<Lda>, cx: &mut Context) -> Result<()> {
+        let rounds = self.method.settings.rounds;
+        if self.state.sizes.is_empty() {
+            self.state.sizes = response.reports.iter().map(|reported| reported.report).collect();
+            check_token_count(self.state.all().tokens)?;
+            self.request_in_turn(out);
+        } else if self.state.in_turn < self.state.agents_in_turn() {
+            self.state.in_turn += 1;
+            self.state.counted += response.only()?.report.tokens;
+            if self.state.in_turn < self.state.agents_in_turn() {
+                self.request_in_turn(out);
+            } else {
+                self.request_sweep(out);
+            }
+        } else if self.state.done < rounds {
+            let tokens = self.state.all().tokens;
+            (self.state.done, self.state.counted) = (self.state.done + 1, tokens);
+            let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+            let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", tokens as f64)];
+            cx.log_row(HISTORY, self.state.done, columns);
+            self.request_sweep(out);
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.done, total: self.method.settings.rounds }
+    }
+}
+
+impl Posterior<i32> for LdaServer {
+    const AT_AGENTS: bool = true;
+
+    fn posterior(&self) -> (u64, &[i32]) {
+        (self.state.done, &[])
+    }
+}
+
+/// An agent's state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AgentState {
+    /// The topic of each token of the agent; empty before the first sweep.
+    topics: Raw<u16>,
+}
+
+/// Sweeps over the tokens of its shard.
+pub struct LdaAgent {
+    id: AgentId,
+    method: Lda,
+    blocks: TokenBlocks,
+    state: AgentState,
+    /// The counts of all agents, followed by the priors (W × K + 4). The next task brings them to a resumed run.
+    counts: Body<i32>,
+}
+
+impl LdaAgent {
+    /// Draws topics in turn for the documents of this agent among the first `documents` of all, and adds them to `counts` (W × K). Returns
+    /// their size. Their topics are forgotten.
+    fn draw_in_turn(
+        &self,
+        first: u64,
+        tokens_before: u64,
+        documents: u64,
+        counts: &mut Vec<i32>,
+        cx: &Context,
+    ) -> Result<ShardSize> {
+        let TopicProblem { vocabulary, topics, alpha, beta, .. } = self.method.problem;
+        let shard = self.method.problem.open(self.id)?;
+        let mut drawn = Documents::new(vocabulary);
+        for (_, bag) in (first..documents).zip(shard.iter()) {
+            if tokens_before + drawn.tokens() >= MAX_TOKENS_IN_TURN {
+                break;
+            }
+            drawn.push(bag.words, bag.counts);
+        }
+        let tokens = Tokens::from_documents(&drawn);
+        let mut assigned = vec![0; tokens.len()];
+        let mut all = TopicCounts::from_counts(std::mem::take(counts), topics as usize);
+        let stream = |document: u64| cx.stream(Who::Run, first + document, Purpose::Initial);
+        draw_topics_sequentially(&tokens, drawn.len(), &mut assigned, &mut all, alpha, beta, stream);
+        *counts = all.into_counts();
+        Ok(ShardSize { documents: drawn.len() as u64, tokens: drawn.tokens() })
+    }
+
+    /// Records φ as draw number `number`.
+    fn record(&self, table: &TopicTable, number: u64, cx: &mut Context) {
+        let mut phi: Vec<f32> = Vec::with_capacity(self.method.problem.size());
+        for word in 0..table.vocabulary() {
+            phi.extend(table.phi(word).iter().map(|phi| phi.max(MIN_PHI)));
+        }
+        cx.record("posterior", 0, number, phi.len(), &phi);
+    }
+
+    /// Draws new topics for all tokens, and returns their counts (W × K).
+    fn sweep(&mut self, table: &TopicTable, done: u64, first_document: u64, cx: &Context) -> Vec<i32> {
+        let TopicProblem { topics, alpha, .. } = self.method.problem;
+        let assigned = &mut self.state.topics.0;
+        if done == 0 {
+            // There are fewer topics than 2^16: no token has one yet.
+            *assigned = vec![topics as u16; self.blocks.len()];
+        }
+        let key = cx.stream(Who::Run, done, Purpose::Topics).random();
+        let mut counts = vec![0; self.method.problem.size()];
+        self.blocks.sweep(assigned, FixedSweep { table, alpha, key, first_document }, &mut counts);
+        counts
+    }
+
+    /// Counts, followed by the priors. Only the first agent adds these, so that the sum over agents has them once.
+    fn with_priors(&self, mut counts: Vec<i32>) -> Body<i32> {
+        let priors = if self.id == 0 { self.method.problem.priors().to_words() } else { [0; Priors::WORDS] };
+        counts.extend(priors);
+        counts.into()
+    }
+}
+
+impl Agent<Lda> for LdaAgent {
+    type State = AgentState;
+
+    fn state(&self) -> impl SerializesAs<AgentState> {
+        &self.state
+    }
+
+    /// The counts of all agents, followed by the priors.
+    fn posterior(&self) -> &[i32] {
+        &self.counts
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(ShardSize, Body<i32>)> {
+        let size = ShardSize { documents: self.blocks.documents() as u64, tokens: self.blocks.len() as u64 };
+        match task {
+            Task::Measure => Ok((size, Body::empty())),
+            &Task::DrawInTurn { first_document, tokens_before, documents } => {
+                let before = if self.id == 0 { vec![0; self.method.problem.size()] } else { body.into_vec() };
+                let (mut counts, priors) = split(before, self.method.problem.size())?;
+                let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
+                let body = if self.id == 0 { self.with_priors(counts) } else { [counts, priors].concat().into() };
+                Ok((drawn, body))
+            }
+            Task::Sweep { done, counted, first_documents } => {
+                let (done, settings) = (*done, self.method.settings);
+                self.counts = body;
+                let is_recorded = self.id == 0 && settings.records(done);
+                if done == settings.rounds && !is_recorded {
+                    return Ok((size, Body::empty()));
+                }
+                let table = self.method.table.at(&self.method, &self.counts, done, *counted, cx)?;
+                if is_recorded {
+                    self.record(&table, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
+                }
+                if done == settings.rounds {
+                    return Ok((size, Body::empty()));
+                }
+                let Some(&first_document) = first_documents.get(self.id as usize) else {
+                    return Err(format!("the task has {} agents", first_documents.len()).into());
+                };
+                let counts = self.sweep(&table, done, first_document, cx);
+                Ok((size, self.with_priors(counts)))
+            }
+        }
+    }
+}
+
+/// Splits an array into counts, of this number, and what follows them.
+fn split(mut array: Vec<i32>, size: usize) -> Result<(Vec<i32>, Vec<i32>)> {
+    if array.len() < size {
+        return Err(format!("expected {size} topic-word counts, got {}", array.len()).into());
+    }
+    let priors = array.split_off(size);
+    Ok((array, priors))
+}
+
+/// The table of topics of a sweep. The agents of a process share it: all of them would compute the same.
+#[derive(Clone, Default)]
+struct SharedTable(Arc<Mutex<Option<TableOfSweep>>>);
+
+struct TableOfSweep {
+    /// The number of sweeps before, and a random number of the sweep, which differs between runs.
+    id: (u64, u64),
+    table: Arc<TopicTable>,
+}
+
+impl SharedTable {
+    /// The table after `done` sweeps. `array` begins with the counts of all agents (W × K), of `counted` tokens.
+    fn at(&self, method: &Lda, array: &[i32], done: u64, counted: u64, cx: &Context) -> Result<Arc<TopicTable>> {
+        let TopicProblem { vocabulary, topics, beta, .. } = method.problem;
+        let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = shared.as_ref().filter(|shared| shared.id == id) {
+            return Ok(shared.table.clone());
+        }
+        let Some(counts) = array.get(..method.problem.size()) else {
+            return Err(format!("expected {} topic-word counts, got {}", method.problem.size(), array.len()).into());
+        };
+        check_conserved(counts, counted)?;
+        let earlier = shared.take().and_then(|earlier| Arc::try_unwrap(earlier.table).ok());
+        let mut table = earlier.unwrap_or_else(|| TopicTable::new(vocabulary as usize, topics as usize));
+        if method.settings.draws_phi(done) {
+            // Unique up to 2^31 sweeps.
+            let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
+            table.draw(counts, beta, stream, |topic| stream(1 << 63 | topic));
+        } else {
+            let background = method.settings.background(done, counted as f64 / f64::from(topics));
+            table.set_mean(counts, beta, background);
+        }
+        let table = Arc::new(table);
+        *shared = Some(TableOfSweep { id, table: table.clone() });
+        Ok(table)
+    }
+}
