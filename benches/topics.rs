@@ -1,4 +1,4 @@
-//! Topic models on one core: the parts of an SGRLD update, document sampling, and collapsed Gibbs sweeps.
+//! Topic models on one core: the parts of an SGRLD update, document sampling, collapsed Gibbs sweeps, and sweeps with fixed topics.
 //!
 //! Run with `cargo bench --bench topics`.
 
@@ -6,8 +6,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
-    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, SgrldUpdate, Sweeps, Tokens, TopicCounts,
-    WordSweep, WordTable, dense_sweep, sgrld_step,
+    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, FixedSweep, SgrldUpdate, Sweeps, TokenBlocks,
+    Tokens, TopicCounts, TopicTable, WordSweep, WordTable, dense_sweep, sgrld_step,
 };
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -110,5 +110,58 @@ fn collapsed(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, sgrld::<f32>, sgrld::<f64>, documents, collapsed);
+/// A sweep with fixed φ, and φ drawn or at its mean, beside a sweep by word over the same tokens: enough documents that a word of a block
+/// has many tokens.
+fn fixed(criterion: &mut Criterion) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
+    pool.install(|| fixed_on_one_thread(criterion));
+}
+
+fn fixed_on_one_thread(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("fixed topics");
+    for topics in [100, 1000] {
+        let (documents, _) = corpus::<f32>(25_000, topics);
+        let size = topics as usize;
+        let tokens = Tokens::from_documents(&documents);
+        let mut assigned = tokens.draw_topics(topics, stream);
+        let mut counts = TopicCounts::new(WORDS, size);
+        counts.count(tokens.words(), &assigned);
+        group.throughput(Throughput::Elements(tokens.len() as u64));
+        group.sample_size(10);
+        // 20 sweeps first, so that documents have few topics, as in a run.
+        let mut by_word = WordSweep::new(&tokens, size);
+        let mut sweep = 0;
+        let mut run_by_word = |assigned: &mut [u32], counts: &mut TopicCounts| {
+            sweep += 1;
+            by_word.sweep(assigned, counts, 0.1, 0.01, |word| stream(u64::from(word) + u64::from(WORDS) * sweep));
+        };
+        (0..20).for_each(|_| run_by_word(&mut assigned, &mut counts));
+        let blocks = TokenBlocks::new(&documents, size).expect("within the limits");
+        let mut swept: Vec<u16> = assigned.iter().map(|&topic| u16::try_from(topic).expect("few topics")).collect();
+        let mut array = counts.clone().into_counts();
+        group.bench_function(BenchmarkId::new("sweep by word", topics), |bencher| {
+            bencher.iter(|| run_by_word(&mut assigned, &mut counts));
+        });
+        let mut table = TopicTable::new(WORDS as usize, size);
+        let mut key = 0;
+        for drawn in [false, true] {
+            let name = if drawn { "sweep with drawn topics" } else { "sweep with topics at their mean" };
+            group.bench_function(BenchmarkId::new(name, topics), |bencher| {
+                bencher.iter(|| {
+                    key += 1;
+                    if drawn {
+                        table.draw(&array, 0.01, |word| stream(key << 32 | word), |topic| stream(1 << 63 | key << 32 | topic));
+                    } else {
+                        table.set_mean(&array, 0.01, 0.0);
+                    }
+                    array.fill(0);
+                    blocks.sweep(&mut swept, FixedSweep { table: &table, alpha: 0.1, key, first_document: 0 }, &mut array);
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, sgrld::<f32>, sgrld::<f64>, documents, collapsed, fixed);
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-"""Topic models by mpibayes (AD-LDA) beside tomotopy, gensim and scikit-learn: seconds of training to a perplexity of held-out documents.
+"""Topic models by mpibayes (adlda and lda) beside tomotopy, gensim and scikit-learn: seconds of training to a perplexity of held-out documents.
 
 In a fresh virtual environment: pip install numpy h5py tomotopy gensim scikit-learn. With `mpibayes` on the PATH (source jobs/env.sh),
 and a corpus that `mpibayes import` has made with documents held out:
@@ -66,13 +66,18 @@ def perplexity(corpus, phi, alpha, steps=100):
     return math.exp(-log_likelihood / tokens)
 
 
-def mpibayes(corpus, options, seed):
-    """AD-LDA of two agents: yields sweeps, seconds and topics (K x W) of its checkpoints."""
-    every = math.gcd(*options.sweeps)
-    with tempfile.TemporaryDirectory() as folder:
-        run, out = Path(folder) / "run.toml", Path(folder) / "out"
-        run.write_text(
-            f"""seed = {seed}
+def mpibayes(method, phi=None):
+    """A method on two agents. `lda` starts with burn-in, to the first checkpoint, which has no draw."""
+
+    def train(corpus, options, seed):
+        """Yields sweeps, seconds and topics (K x W) of its checkpoints."""
+        every = math.gcd(*options.sweeps)
+        burn_in = every if phi else 0
+        setting = f'phi = "{phi}"' if phi else ""
+        with tempfile.TemporaryDirectory() as folder:
+            run, out = Path(folder) / "run.toml", Path(folder) / "out"
+            run.write_text(
+                f"""seed = {seed}
 agents = 2
 [data]
 file = "{corpus.path}"
@@ -82,25 +87,28 @@ topics = {options.topics}
 alpha = {options.alpha}
 beta = {options.beta}
 [method]
-name = "adlda"
+name = "{method}"
 rounds = {max(options.sweeps)}
-burn_in = 0
+burn_in = {burn_in}
 thin = {every}
+{setting}
 [evaluate]
 every = 0
 [cluster]
 threads = 2
 """
-        )
-        subprocess.run(["mpibayes", "run", str(run), "--output", str(out)], check=True, capture_output=True)
-        with h5py.File(out / "result.h5") as file:
-            at = dict(zip(file["history/step"][:].astype(int), file["history/seconds"][:]))
-            variable = next(item for name, item in file["posterior"].items() if item.ndim > 2)
-            # W x K: the topics of a word lie together.
-            draws = variable[0].reshape(variable.shape[1], corpus.words, options.topics)
-            for number, draw in enumerate(draws):
-                if (sweeps := every * (number + 1)) in options.sweeps:
-                    yield sweeps, at[sweeps], draw.T
+            )
+            subprocess.run(["mpibayes", "run", str(run), "--output", str(out)], check=True, capture_output=True)
+            with h5py.File(out / "result.h5") as file:
+                at = dict(zip(file["history/step"][:].astype(int), file["history/seconds"][:]))
+                variable = next(item for name, item in file["posterior"].items() if item.ndim > 2)
+                # W x K: the topics of a word lie together.
+                draws = variable[0].reshape(variable.shape[1], corpus.words, options.topics)
+                for number, draw in enumerate(draws):
+                    if (sweeps := burn_in + every * (number + 1)) in options.sweeps:
+                        yield sweeps, at[sweeps], draw.T
+
+    return train
 
 
 def tomotopy(workers):
@@ -185,7 +193,9 @@ def scikit_learn(corpus, options, seed):
 
 
 CONTENDERS = {
-    "mpibayes, 2 agents": mpibayes,
+    "adlda, 2 agents": mpibayes("adlda"),
+    "lda, collapsed": mpibayes("lda", "collapsed"),
+    "lda, drawn": mpibayes("lda", "drawn"),
     "tomotopy, 2 workers": tomotopy(2),
     "tomotopy, 1 worker": tomotopy(1),
     "gensim LdaMulticore": gensim(2),

@@ -29,7 +29,8 @@ Which method for what:
   dsvgd, p_dsvgd   the same in few rounds, with particles
   svgd             particles in many rounds that sum gradients
   pvi, gvi         a Gaussian approximation: the fastest
-  adlda            topic models";
+  lda              topic models, with the same bits on any number of agents and ranks
+  adlda            topic models, with priors that are estimated if wanted";
 
 /// Tables with more rows get minibatches for intervals.
 const MANY_ROWS: usize = 100_000;

@@ -339,7 +339,7 @@ fn run_files_written_by_init_pass_check() {
             let is_topics = model == "lda";
             let fits = match method {
                 "dsgld" => true,
-                "adlda" | "async_lda" => is_topics,
+                "lda" | "adlda" | "async_lda" => is_topics,
                 _ => !is_topics,
             };
             if !fits {

@@ -27,6 +27,8 @@ thin = 5
 every = 10
 ";
 
+/// The method with φ fixed during a sweep.
+const LDA: &str = "--set method.name=\"lda\"";
 /// Settings of topic D-SGLD for short documents.
 const DSGLD: &str = "--set method={name=\"dsgld\",chains=2,rounds=40,trajectory=5,batch=10,burn_in=100,thin=25,\
                      sweeps={burn_in=5,kept=5}}";
@@ -86,7 +88,8 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         let (memory, numbers) = memory(how);
         assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
     }
-    for (run, how) in [("adlda", ""), ("async_lda", "--set method.name=\"async_lda\""), ("dsgld", DSGLD)] {
+    let methods = [("adlda", ""), ("lda", LDA), ("async_lda", "--set method.name=\"async_lda\""), ("dsgld", DSGLD)];
+    for (run, how) in methods {
         cli.stdout(&format!("run run.toml {how} --output {run}"));
         let summary = cli.json(&format!("summary {run} --json"));
         let perplexity = summary["metrics"]["perplexity"].as_f64().unwrap();
@@ -289,7 +292,8 @@ fn two_ranks_and_resumed_runs_give_the_same_draws() {
     // Long enough for a signal.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
     let optimized = format!("{long} --set method.optimize=\"both\"");
-    for (how, is_stopped) in [(long, true), (&optimized, true), (DSGLD, false)] {
+    let lda = format!("{LDA} {long}");
+    for (how, is_stopped) in [(long, true), (&optimized, true), (&lda, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
         cli.stdout(&run("whole"));
         if is_stopped {
@@ -365,6 +369,8 @@ fn mistakes_are_reported_in_one_line() {
         ("run.toml --set model.beta=1e-18", ["'model.beta'", "must be from 1e-12 to 1e12, not 1e-18"]),
         ("run.toml --set method={name=\"dsgld\",evaluation_window=7}", ["'method.evaluation_window'", "is not a key"]),
         ("run.toml --set method={name=\"dsgld\",chains=4097}", ["'method.chains'", "at most 4096"]),
+        (&format!("run.toml {LDA} --set method.phi=\"exact\""), ["'method.phi'", "auto, drawn, collapsed"]),
+        (&format!("run.toml {LDA} --set method.burn_in=40"), ["'method.burn_in'", "leaves no draws"]),
         ("run.toml --set method.burn_in=40", ["'method.burn_in'", "leaves no draws"]),
         ("run.toml --set method.optimize=\"beta\"", ["'method.optimize'", "none, alpha, both"]),
         ("run.toml --set method.optimize_every=0", ["'method.optimize_every'", "at least 1"]),

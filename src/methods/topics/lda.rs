@@ -1,6 +1,6 @@
 //! LDA with φ fixed during a sweep: documents are independent given φ, so a run has the same bits on any number of agents, ranks and threads.
 //!
-//! A sweep draws the topics of all tokens given φ, document by document. Before it, agents sum the topic-word counts n_kw of all tokens among
+//! A sweep draws the topics of all tokens given φ. Before it, agents sum the topic-word counts n_kw of all tokens among
 //! themselves, and set φ in one of two ways:
 //!
 //! - drawn: φ_k ~ Dirichlet(n_k + β). This is partially collapsed Gibbs sampling, with the weights of documents integrated out, and exact.
@@ -68,7 +68,7 @@ impl Default for LdaSamplerSettings {
 /// The number of sweeps with a background, if burn-in is not shorter.
 const START_SWEEPS: u64 = 12;
 /// The background s of the first sweep, as a fraction of the mean number of tokens of a topic.
-const FIRST_BACKGROUND: f64 = 0.5;
+const FIRST_BACKGROUND: f64 = 1.0;
 /// The background of the last of these sweeps, as a fraction of the first.
 const LAST_BACKGROUND: f64 = 1.0 / 500.0;
 /// The number of tokens after which no further document is drawn in turn, which takes time that grows with K for each token.

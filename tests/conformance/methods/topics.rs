@@ -6,7 +6,9 @@ use mpibayes::lda::{Documents, HeldOut, Sweeps};
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
-use mpibayes::methods::topics::{OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::topics::{
+    Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem,
+};
 use mpibayes::methods::{Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
@@ -37,6 +39,11 @@ fn sweeps(rounds: u64, thin: u64, by: SweepBy) -> SweepSettings {
 /// The same with priors that are estimated before every other sweep from the second on.
 fn optimising(settings: SweepSettings) -> SweepSettings {
     SweepSettings { optimize: OptimizePriors::Both, optimize_every: 2, optimize_after: 1, ..settings }
+}
+
+/// Sweeps with a background, with φ at its mean, and with drawn φ.
+pub fn lda() -> Lda {
+    Lda::new(problem(5), LdaSamplerSettings { rounds: 7, burn_in: 3, thin: 2, phi: PhiUpdate::Auto })
 }
 
 pub fn adlda() -> AdLda {

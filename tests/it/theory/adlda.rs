@@ -15,7 +15,8 @@ use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
 use mpibayes::methods::topics::{
-    EVALUATION_SWEEPS, OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem,
+    EVALUATION_SWEEPS, Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, Sgrld, SweepBy, SweepSettings, TopicEvaluation,
+    TopicProblem,
 };
 use mpibayes::methods::{Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
@@ -56,6 +57,11 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
 /// Gibbs sweeps with fixed priors.
 fn sweeps(rounds: u64, burn_in: u64, thin: u64, by: SweepBy) -> SweepSettings {
     SweepSettings { rounds, burn_in, thin, sweep_by: by, ..SweepSettings::default() }
+}
+
+/// Sweeps of `lda` with φ at its mean, of which every one is a draw.
+fn collapsed(rounds: u64, burn_in: u64) -> LdaSamplerSettings {
+    LdaSamplerSettings { rounds, burn_in, thin: 1, phi: PhiUpdate::Collapsed }
 }
 
 #[test]
@@ -348,7 +354,8 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let settings = sweeps(7, 3, 1, SweepBy::Word);
     let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
     let asynchronous = WithEvaluation { inner: AsyncLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
-    for recording in [run(synchronous, 5), run(asynchronous, 5)] {
+    let fixed = WithEvaluation { inner: Lda::new(problem.clone(), collapsed(7, 3)), evaluator: evaluator.clone() };
+    for recording in [run(synchronous, 5), run(asynchronous, 5), run(fixed, 5)] {
         let metrics: Vec<&Row> = recording.table("metrics").collect();
         let column = |name: &str| recording.column("metrics", name);
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
@@ -399,8 +406,9 @@ fn agents_evaluate_the_topics_of_the_requested_round() {
     let evaluator = evaluator_of(&problem, held_out, 2, 1);
     let settings = sweeps(7, 0, 1, SweepBy::Word);
     let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
-    let asynchronous = WithEvaluation { inner: AsyncLda { problem, settings }, evaluator };
-    for recording in [run(synchronous, 5), run(asynchronous, 5)] {
+    let asynchronous = WithEvaluation { inner: AsyncLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
+    let fixed = WithEvaluation { inner: Lda::new(problem, collapsed(7, 0)), evaluator };
+    for recording in [run(synchronous, 5), run(asynchronous, 5), run(fixed, 5)] {
         let draws = recording.values::<f32>("posterior");
         assert_eq!(draws.len(), 7 * size);
         // How well the draw of a round completes the documents with the random numbers of another.
@@ -489,10 +497,11 @@ fn made(number: u64) -> (Vec<u32>, Vec<(u32, u32)>) {
 }
 
 /// A run on 600 generated documents on three agents, evaluated on 60 others, of which every fifth word is scored.
-fn made_run<M: Method<Number = i32>>(
+pub(super) fn made_run<M: Method<Number = i32>>(
     method: impl Fn(TopicProblem, SweepSettings) -> M,
     priors: (f64, f64),
     optimize: OptimizePriors,
+    seed: u64,
 ) -> Recording
 where
     M::Server: Posterior<i32>,
@@ -528,7 +537,7 @@ where
     };
     let settings = SweepSettings { optimize, optimize_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
     let evaluator = evaluator_of(&problem, held_out, 10, 151);
-    run(WithEvaluation { inner: method(problem, settings), evaluator }, 4)
+    run(WithEvaluation { inner: method(problem, settings), evaluator }, seed)
 }
 
 /// The most likely priors, given the true topics of all tokens.
@@ -562,7 +571,7 @@ fn optimized_priors_find_those_of_the_generated_documents_from_far_away() {
     let truth = by_true_topics();
     assert!(off(&[truth.alpha; 50], TRUE_ALPHA) < 1.1 && off(&[truth.beta; 50], TRUE_BETA) < 1.1, "{truth:?}");
     for start in [(5.0, 3.0), (0.01, 0.01)] {
-        for recording in [made_run(adlda, start, OptimizePriors::Both), made_run(async_lda, start, OptimizePriors::Both)] {
+        for recording in [made_run(adlda, start, OptimizePriors::Both, 4), made_run(async_lda, start, OptimizePriors::Both, 4)] {
             let (alpha, beta) = (recording.column("history", "alpha"), recording.column("history", "beta"));
             // Up to the first estimate they are what they were.
             assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
@@ -572,13 +581,13 @@ fn optimized_priors_find_those_of_the_generated_documents_from_far_away() {
         }
     }
     // With the other prior in its place, one is found; and the other stays.
-    let alone = made_run(adlda, (5.0, TRUE_BETA), OptimizePriors::Alpha);
+    let alone = made_run(adlda, (5.0, TRUE_BETA), OptimizePriors::Alpha, 4);
     assert!(off(&alone.column("history", "alpha"), TRUE_ALPHA) < 1.25);
     assert!(alone.column("history", "beta").iter().all(|&beta| beta == TRUE_BETA));
     // The control: priors that stay far away predict worse, and those that leave predict as well as the true ones.
-    let perplexity = |priors, optimize| *made_run(adlda, priors, optimize).column("metrics", "perplexity").last().unwrap();
+    let perplexity = |priors, optimize| *made_run(adlda, priors, optimize, 4).column("metrics", "perplexity").last().unwrap();
     let (fixed, found) = (perplexity((5.0, 3.0), OptimizePriors::None), perplexity((5.0, 3.0), OptimizePriors::Both));
     let best = perplexity((TRUE_ALPHA, TRUE_BETA), OptimizePriors::None);
     assert!(found < 0.97 * fixed && (found / best - 1.0).abs() < 0.01, "{fixed} {found} {best}");
-    assert!(made_run(adlda, (5.0, 3.0), OptimizePriors::None).column("history", "alpha").is_empty());
+    assert!(made_run(adlda, (5.0, 3.0), OptimizePriors::None, 4).column("history", "alpha").is_empty());
 }

@@ -11,6 +11,7 @@ mod dsvgd;
 mod ec_sghmc;
 mod fedavg;
 mod hmc;
+mod lda;
 mod npv_and_pmd;
 mod pvi;
 mod recalibration;

@@ -1,0 +1,200 @@
+//! The method `lda` against the exact posterior, against serial sweeps, and against AD-LDA.
+
+#![allow(clippy::unwrap_used)]
+
+use super::adlda::made_run;
+use crate::recording::{Recording, run};
+use mpibayes::cluster::JobOptions;
+use mpibayes::lda::{Documents, FixedSweep, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
+use mpibayes::methods::topics::adlda::AdLda;
+use mpibayes::methods::topics::{Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, TopicProblem};
+use mpibayes::random::{Purpose, Seed, Stream, Who};
+use rand::RngExt;
+use std::sync::Arc;
+
+const WORDS: u32 = 9;
+const DOCUMENTS: u64 = 23;
+
+/// A document of 20 tokens, mostly from the first or the second half of the vocabulary. The eleventh is empty.
+fn document(number: u64) -> Vec<u32> {
+    let mut random = Seed(5).stream(Who::Run, number, Purpose::Synthetic);
+    let mut counts = vec![0; WORDS as usize];
+    for _ in 0..if number == 10 { 0 } else { 20 } {
+        let second = (number % 2 == 1) != (random.random::<f64>() < 0.1);
+        counts[random.random_range(0..4_usize) + if second { 5 } else { 0 }] += 1;
+    }
+    counts
+}
+
+/// The documents in ranges, one for each agent.
+fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
+    let documents = move |agent: u32| {
+        let words: Vec<u32> = (0..WORDS).collect();
+        let mut mine = Documents::new(WORDS);
+        let first = |agent: u32| DOCUMENTS * u64::from(agent) / u64::from(agents);
+        (first(agent)..first(agent + 1)).for_each(|number| mine.push(&words, &document(number)));
+        Ok(mine)
+    };
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
+}
+
+fn settings(rounds: u64, burn_in: u64, thin: u64, phi: PhiUpdate) -> LdaSamplerSettings {
+    LdaSamplerSettings { rounds, burn_in, thin, phi }
+}
+
+const UPDATES: [PhiUpdate; 3] = [PhiUpdate::Auto, PhiUpdate::Drawn, PhiUpdate::Collapsed];
+
+#[test]
+fn draws_have_the_same_bits_for_any_number_of_agents_and_threads() {
+    for phi in UPDATES {
+        let draws = |agents: u32, threads: usize, seed: u64| {
+            let method = Lda::new(problem(agents, 4, 0.2, 0.1), settings(30, 15, 3, phi));
+            let options = JobOptions { threads, ..JobOptions::new(Seed(seed)) };
+            Recording::of(method, options).unwrap().values::<f32>("posterior")
+        };
+        let one = draws(1, 1, 12);
+        assert_eq!(one.len(), 5 * 4 * WORDS as usize);
+        // With 30 agents, some have no documents, and eight draw topics in turn.
+        for (agents, threads) in [(1, 3), (2, 1), (4, 2), (7, 3), (30, 2)] {
+            assert_eq!(draws(agents, threads, 12), one, "{phi:?}, {agents} agents");
+        }
+        assert_ne!(draws(1, 1, 13), one);
+    }
+}
+
+#[test]
+fn sweeps_are_those_of_a_serial_sampler_bit_for_bit() {
+    let (topics, alpha, beta) = (3, 0.2, 0.1);
+    let stream = |who, step, purpose| -> Stream { Seed(12).stream(who, step, purpose) };
+    let mut all = Documents::new(WORDS);
+    (0..DOCUMENTS).for_each(|number| all.push(&(0..WORDS).collect::<Vec<_>>(), &document(number)));
+    let tokens = Tokens::from_documents(&all);
+    let blocks = TokenBlocks::new(&all, topics).unwrap();
+    for phi in [PhiUpdate::Drawn, PhiUpdate::Collapsed] {
+        // Of 23 documents, eight are drawn in turn.
+        let mut counts = TopicCounts::new(WORDS, topics);
+        draw_topics_sequentially(&tokens, 8, &mut vec![0; tokens.len()], &mut counts, alpha, beta, |document| {
+            stream(Who::Run, document, Purpose::Initial)
+        });
+        let mut counts = counts.into_counts();
+        let mut assigned = vec![topics as u16; tokens.len()];
+        let mut table = TopicTable::new(WORDS as usize, topics);
+        let mut serial: Vec<f32> = Vec::new();
+        for done in 0..=5_u64 {
+            let of = |address: u64| stream(Who::Server, done << 32 | address, Purpose::Topics);
+            match phi {
+                PhiUpdate::Drawn if done > 0 => table.draw(&counts, beta, of, |topic| of(1 << 63 | topic)),
+                _ => table.set_mean(&counts, beta, 0.0),
+            }
+            if done > 0 {
+                (0..WORDS as usize).for_each(|word| serial.extend(table.phi(word).iter().map(|phi| phi.max(1e-30))));
+            }
+            counts.fill(0);
+            let key = stream(Who::Run, done, Purpose::Topics).random();
+            blocks.sweep(&mut assigned, FixedSweep { table: &table, alpha, key, first_document: 0 }, &mut counts);
+        }
+        for agents in [1, 3] {
+            let method = Lda::new(problem(agents, topics as u32, alpha, beta), settings(5, 0, 1, phi));
+            assert_eq!(run(method, 12).values::<f32>("posterior"), serial, "{phi:?}, {agents} agents");
+        }
+        // Negative control: with burn-in, the first sweeps have a background.
+        let method = Lda::new(problem(1, topics as u32, alpha, beta), settings(5, 2, 1, phi));
+        assert_ne!(run(method, 12).values::<f32>("posterior"), serial[2 * 3 * WORDS as usize..]);
+    }
+}
+
+/// With one topic, φ ~ Dir(n_w + β) independently in each draw.
+#[test]
+fn draws_of_one_topic_are_independent_draws_of_its_posterior() {
+    let (beta, kept) = (0.3, 4000);
+    let phi = |update| {
+        let method = Lda::new(problem(2, 1, 0.2, beta), settings(kept, 0, 1, update));
+        run(method, 8).values::<f32>("posterior")
+    };
+    let drawn = phi(PhiUpdate::Auto);
+    let counts: Vec<f64> = (0..WORDS as usize).map(|word| (0..DOCUMENTS).map(|d| f64::from(document(d)[word])).sum()).collect();
+    let total = counts.iter().sum::<f64>() + beta * f64::from(WORDS);
+    let moments = |draws: &[f32], word: usize| {
+        let values: Vec<f64> = draws.chunks(WORDS as usize).map(|phi| f64::from(phi[word])).collect();
+        let mean = values.iter().sum::<f64>() / kept as f64;
+        (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (kept - 1) as f64)
+    };
+    let collapsed = phi(PhiUpdate::Collapsed);
+    for word in 0..WORDS as usize {
+        let exact = (counts[word] + beta) / total;
+        let exact_variance = exact * (1.0 - exact) / (total + 1.0);
+        let (mean, variance) = moments(&drawn, word);
+        // Of nine means, one is 4.5 standard errors off for less than one seed in ten thousand. The word without tokens is skewed, and
+        // its variance has an error of about 0.2.
+        assert!((mean - exact).abs() < 4.5 * (exact_variance / kept as f64).sqrt(), "word {word}: {mean} {exact}");
+        assert!((variance / exact_variance - 1.0).abs() < 0.9, "word {word}: {variance} {exact_variance}");
+        // Negative control: means given the counts do not vary.
+        assert!(moments(&collapsed, word).1 < 1e-9 * exact_variance);
+    }
+}
+
+/// How well two topics separate the halves of the vocabulary: 1 if each topic has a half of its own.
+fn separation(phi: &[f32]) -> f64 {
+    let mass = |topic: usize, words: std::ops::Range<usize>| words.map(|word| f64::from(phi[word * 2 + topic])).sum::<f64>();
+    (mass(0, 0..4) - mass(1, 0..4)).abs()
+}
+
+/// Nine tenths of a document come from one half of the vocabulary.
+#[test]
+fn every_update_finds_the_topics() {
+    for phi in UPDATES {
+        let draws = run(Lda::new(problem(3, 2, 0.1, 0.1), settings(60, 40, 1, phi)), 3).values::<f32>("posterior");
+        let found: Vec<f64> = draws.chunks(2 * WORDS as usize).map(separation).collect();
+        assert!(found.len() == 20 && found.iter().all(|&found| found > 0.6), "{phi:?}: {found:?}");
+    }
+    // Negative control: what is found is not there if all documents have the same words.
+    let mut uniform = problem(3, 2, 0.1, 0.1);
+    uniform.documents = Arc::new(|_| {
+        let mut documents = Documents::new(WORDS);
+        (0..8).for_each(|_| documents.push(&(0..WORDS).collect::<Vec<_>>(), &[2; WORDS as usize]));
+        Ok(documents)
+    });
+    let draws = run(Lda::new(uniform, settings(60, 40, 1, PhiUpdate::Auto)), 3).values::<f32>("posterior");
+    assert!(draws.chunks(2 * WORDS as usize).map(separation).sum::<f64>() / 20.0 < 0.6);
+}
+
+/// Final perplexities of generated documents, over seeds.
+#[test]
+fn perplexity_of_generated_documents_is_that_of_adlda() {
+    let last = |recording: Recording| *recording.column("metrics", "perplexity").last().unwrap();
+    let true_priors = (0.3, 0.2);
+    let mean = |of: &dyn Fn(u64) -> f64| (1..=4).map(of).sum::<f64>() / 4.0;
+    let adlda = |priors| {
+        mean(&|seed| last(made_run(|problem, settings| AdLda { problem, settings }, priors, OptimizePriors::None, seed)))
+    };
+    let lda = |phi, priors| {
+        let method = |problem, sweeps: mpibayes::methods::topics::SweepSettings| {
+            Lda::new(problem, settings(sweeps.rounds, sweeps.burn_in, sweeps.thin, phi))
+        };
+        mean(&|seed| last(made_run(method, priors, OptimizePriors::None, seed)))
+    };
+    let reference = adlda(true_priors);
+    for phi in UPDATES {
+        let found = lda(phi, true_priors);
+        assert!((found / reference - 1.0).abs() < 0.02, "{phi:?}: {found} {reference}");
+    }
+    // Negative control: other priors predict worse.
+    let wrong = lda(PhiUpdate::Auto, (5.0, 3.0));
+    assert!(wrong / reference - 1.0 > 0.03, "{wrong} {reference}");
+}
+
+#[test]
+fn documents_and_topics_beyond_the_limits_are_errors() {
+    let mut long = problem(1, 2, 0.1, 0.1);
+    long.documents = Arc::new(|_| {
+        let mut documents = Documents::new(WORDS);
+        documents.push(&[0, 3], &[65_535, 1]);
+        Ok(documents)
+    });
+    let message = |problem| {
+        let method = Lda::new(problem, settings(1, 0, 1, PhiUpdate::Auto));
+        Recording::of(method, JobOptions::new(Seed(1))).err().unwrap().to_string()
+    };
+    assert!(message(long).contains("document 0 has 65536 tokens: at most 65535 are supported. Split it"));
+    assert!(message(problem(1, 65_535, 0.1, 0.1)).contains("65535 topics: at most 65534 are supported"));
+}
