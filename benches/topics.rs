@@ -6,8 +6,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
-    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, FixedSweep, SgrldUpdate, Sweeps, TokenBlocks,
-    Tokens, TopicCounts, TopicTable, WordSweep, WordTable, dense_sweep, sgrld_step,
+    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, FixedSweep, SgrldUpdate, Sweeps,
+    TokenBlocks, Tokens, TopicCounts, TopicTable, WordSweep, WordTable, dense_sweep, sgrld_step,
 };
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -113,11 +113,7 @@ fn collapsed(criterion: &mut Criterion) {
 /// A sweep with fixed φ, and φ drawn or at its mean, beside a sweep by word over the same tokens: enough documents that a word of a block
 /// has many tokens.
 fn fixed(criterion: &mut Criterion) {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
-    pool.install(|| fixed_on_one_thread(criterion));
-}
-
-fn fixed_on_one_thread(criterion: &mut Criterion) {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("no pool yet");
     let mut group = criterion.benchmark_group("fixed topics");
     for topics in [100, 1000] {
         let (documents, _) = corpus::<f32>(25_000, topics);

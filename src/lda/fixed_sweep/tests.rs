@@ -200,6 +200,32 @@ fn blocks_threads_and_sets_of_documents_do_not_change_bits() {
     assert_ne!(swept(&documents, &assigned, 100, 1, 1), whole);
 }
 
+#[test]
+fn extreme_priors_do_not_panic() {
+    let mut random = stream(3, Purpose::Synthetic);
+    for topics in [1, 3, 40] {
+        let (documents, assigned, _) = corpus(topics, 90, &mut random);
+        let blocks = TokenBlocks::new(&documents, topics).unwrap();
+        for (alpha, beta) in [(1e-12, 1e-12), (1e12, 1e-12), (1e-12, 1e12), (1e12, 1e12)] {
+            let mut assigned: Vec<u16> = assigned.iter().map(|&topic| topic % topics as u16).collect();
+            let (mut table, mut counts) = (TopicTable::new(60, topics), vec![0; 60 * topics]);
+            blocks.count(&assigned, topics, &mut counts);
+            for sweep in 0..10 {
+                if sweep % 2 == 0 {
+                    let word_stream = |word| stream(sweep << 10 | word, Purpose::Topics);
+                    table.draw(&counts, beta, word_stream, |topic| stream(1 << 40 | sweep << 10 | topic, Purpose::Topics));
+                } else {
+                    table.set_mean(&counts, beta, 0.0);
+                }
+                assert!((0..60).all(|word| table.phi(word).iter().all(|phi| phi.is_finite())), "{topics} {alpha} {beta}");
+                counts.fill(0);
+                blocks.sweep(&mut assigned, FixedSweep { table: &table, alpha, key: sweep, first_document: 0 }, &mut counts);
+                assert_eq!(counts.iter().map(|&count| count as usize).sum::<usize>(), blocks.len());
+            }
+        }
+    }
+}
+
 /// With one document and fixed φ, a sweep is a Gibbs sweep of its topics, whose posterior is enumerated.
 #[test]
 fn a_document_with_fixed_topics_has_its_enumerated_posterior() {

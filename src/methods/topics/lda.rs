@@ -235,18 +235,19 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// The documents and tokens of the agents before this one.
-    fn before(&self, agent: u32) -> ShardSize {
-        let mut sum = ShardSize::default();
-        for size in &self.sizes[..agent as usize] {
-            sum = ShardSize { documents: sum.documents + size.documents, tokens: sum.tokens + size.tokens };
-        }
-        sum
+    /// The documents and tokens of the agents before each agent.
+    fn before(&self) -> Vec<ShardSize> {
+        let add = |sum: &mut ShardSize, size: &ShardSize| {
+            let before = *sum;
+            *sum = ShardSize { documents: before.documents + size.documents, tokens: before.tokens + size.tokens };
+            Some(before)
+        };
+        self.sizes.iter().scan(ShardSize::default(), add).collect()
     }
 
     fn all(&self) -> ShardSize {
-        // There are as many sizes as agents, which are u32.
-        self.before(self.sizes.len() as u32)
+        let sum = |of: fn(&ShardSize) -> u64| self.sizes.iter().map(of).sum();
+        ShardSize { documents: sum(|size| size.documents), tokens: sum(|size| size.tokens) }
     }
 
     /// The number of documents that are drawn in turn, unless they have too many tokens.
@@ -257,11 +258,11 @@ impl ServerState {
     /// The number of agents that draw documents in turn.
     fn agents_in_turn(&self) -> u32 {
         let documents = self.documents_in_turn();
-        let agents = (1..self.sizes.len() as u32).take_while(|&agent| {
-            let before = self.before(agent);
-            before.documents < documents && before.tokens < MAX_TOKENS_IN_TURN
-        });
-        1 + agents.count() as u32
+        let before = self.before();
+        let others = before.iter().skip(1);
+        let in_turn = others.take_while(|before| before.documents < documents && before.tokens < MAX_TOKENS_IN_TURN);
+        // There are fewer agents than 2^32.
+        1 + in_turn.count() as u32
     }
 }
 
@@ -276,7 +277,7 @@ impl LdaServer {
     fn request_in_turn(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
         let agent = state.in_turn;
-        let ShardSize { documents: first_document, tokens: tokens_before } = state.before(agent);
+        let ShardSize { documents: first_document, tokens: tokens_before } = state.before()[agent as usize];
         let task = Task::DrawInTurn { first_document, tokens_before, documents: state.documents_in_turn() };
         let request = out.request([agent], task);
         if agent > 0 {
@@ -292,7 +293,7 @@ impl LdaServer {
     /// Requests the next sweep. After the last, agents only take the counts.
     fn request_sweep(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
-        let first_documents = (0..agents).map(|agent| state.before(agent).documents).collect();
+        let first_documents = state.before().iter().map(|before| before.documents).collect();
         let task = Task::Sweep { done: state.done, counted: state.counted, first_documents };
         let request = out.request(0..agents, task).with_transfer();
         if state.done < self.method.settings.rounds {
