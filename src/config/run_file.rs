@@ -102,6 +102,12 @@ impl RunFile {
         self.overridden.iter().find(|(key, _)| key == path).map(|(_, place)| place.as_str())
     }
 
+    /// The overrides that set keys below a table.
+    pub(super) fn overrides_below(&self, path: &[String]) -> impl Iterator<Item = &str> {
+        let is_below = move |key: &[String]| key.len() > path.len() && key.starts_with(path);
+        self.overridden.iter().filter(move |(key, _)| is_below(key)).map(|(_, place)| place.as_str())
+    }
+
     /// A problem with a key, such as `["method", "rounds"]`.
     pub fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
         let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();

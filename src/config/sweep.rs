@@ -72,6 +72,9 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
             problems.push(wrong(&at, "has a key with an empty part".into()));
         } else if let Some(set) = file.override_of(&key) {
             problems.push(wrong(&at, format!("varies {dotted}, which {set} sets: leave one out")));
+        } else if let (Some(set), true) = (file.overrides_below(&key).next(), has_tables(&value)) {
+            let what = format!("replaces [{dotted}], in which {set} sets a value without effect: write it into the entries");
+            problems.push(wrong(&at, what));
         } else if dotted == "cluster.threads" {
             let what = "cannot vary within a job, whose threads start once. Start a job for each number: --set cluster.threads=2";
             problems.push(wrong(&at, what.into()));
@@ -105,6 +108,11 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         None => Err(vec![wrong(&root, format!("spans more than {MAX_POINTS} runs"))]),
         Some(_) => Err(problems),
     }
+}
+
+/// Whether a list has tables.
+fn has_tables(values: &toml::Value) -> bool {
+    values.as_array().is_some_and(|values| values.iter().any(toml::Value::is_table))
 }
 
 fn points(file: &RunFile, varied: &[Varied], total: usize) -> Result<Sweep, Vec<Problem>> {
@@ -153,6 +161,9 @@ fn replaced_keys(base: &RunFile, varied: &[Varied], key: &Varied) -> Option<Stri
     let lost = replaced.keys().filter(|name| *name != "name" && !is_varied(name));
     let lost: Vec<&str> = lost.filter(|name| alike().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
     let place = key.at.join(".");
+    if !tables.is_empty() && alike().next().is_none() && replaced.keys().any(|name| name != "name" && !is_varied(name)) {
+        return Some(format!("[{place}] of the file has no effect: the sweep replaces it in every run"));
+    }
     (!tables.is_empty() && !lost.is_empty())
         .then(|| format!("[{place}] of the file has no effect where the sweep replaces it: repeat {} there", lost.join(", ")))
 }

@@ -69,9 +69,12 @@ impl OverSeeds {
     }
 }
 
-/// The settings with the best mean and those that the seeds cannot tell from it; none if that is all of them. Settings with fewer than three
-/// seeds are not compared. The test is Welch's, at 5 % over all pairs.
+/// The settings with the best mean and those that the seeds cannot tell from it; none if that is all of them, or if a setting has fewer than
+/// three seeds: it may be better than all others. The test is Welch's, at 5 % over all pairs.
 pub fn best(settings: &[OverSeeds], better: Better) -> Vec<usize> {
+    if settings.iter().any(|one| (1..MIN_SEEDS).contains(&one.seeds)) {
+        return Vec::new();
+    }
     let compared: Vec<usize> =
         (0..settings.len()).filter(|&place| settings[place].seeds >= MIN_SEEDS && settings[place].sd.is_finite()).collect();
     let of_compared = || compared.iter().map(|&place| &settings[place]);
@@ -120,9 +123,10 @@ mod tests {
         let hidden = [OverSeeds::of([0.5, 0.9, 1.3]), OverSeeds::of([0.3, 0.7, 1.1])];
         assert_eq!(best(&hidden, Better::Higher), [0_usize; 0]);
         assert_eq!(best(&[OverSeeds::of([0.9]), OverSeeds::of([0.1])], Better::Higher), [0_usize; 0]);
-        // A setting with a single seed takes no part.
+        // A setting with a single seed may be the best; one without the metric takes no part.
         let [best_one, worse, _] = clear;
-        assert_eq!(best(&[OverSeeds::of([0.99]), best_one, worse], Better::Higher), [1]);
+        assert_eq!(best(&[OverSeeds::of([0.99]), best_one, worse], Better::Higher), [0_usize; 0]);
+        assert_eq!(best(&[OverSeeds::of([f64::NAN]), best_one, worse], Better::Higher), [1]);
         // No spread at all: seeds that change nothing tell nothing.
         assert_eq!(best(&[OverSeeds::of([0.9; 3]), OverSeeds::of([0.1; 3])], Better::Higher), [0_usize; 0]);
     }

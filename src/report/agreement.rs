@@ -57,7 +57,14 @@ impl<'a> Reference<'a> {
     /// Whether a run has the posterior of the reference: the same data, model and temperature.
     fn check_same_posterior(&self, run: &RunResults) -> Result<()> {
         let (here, there) = (run.file.info(), self.run.file.info());
-        let other = |what: &str| Err(ReportError::missing(&run.path, format!("its {what} is not that of the reference: this compares runs with the same posterior; --coefficients compares others")));
+        let other = |what: &str| {
+            Err(ReportError::missing(
+                &run.path,
+                format!(
+                    "its {what} is not that of the reference: this compares runs with the same posterior; --coefficients compares others"
+                ),
+            ))
+        };
         if here.data_digest != there.data_digest {
             return other("data");
         }

@@ -367,7 +367,11 @@ impl Coefficients {
         let footnote = ratio.map_or_else(String::new, |ratio| format!("  {ratio}: median of e^coefficient\n"));
         let of =
             self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();
-        let of_ess = if columns.iter().any(|column| column.0 == "ESS") { "  ESS: the smaller effective sample size, of the mean and of the tails\n" } else { "" };
+        let of_ess = if columns.iter().any(|column| column.0 == "ESS") {
+            "  ESS: the smaller effective sample size, of the mean and of the tails\n"
+        } else {
+            ""
+        };
         let heading = format!("\nin the units of the data ({}{of})\n", self.interval.description());
         heading + &text::table(&columns) + &footnote + of_ess + &more
     }

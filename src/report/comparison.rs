@@ -305,10 +305,10 @@ impl Comparison {
         let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
         let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
         if self.groups.len() > 1 && !unmarked.is_empty() {
-            let with_enough = self.groups.iter().filter(|group| group.members.len() >= MIN_SEEDS).count();
-            text.push_str(&match with_enough {
-                0 | 1 => format!("  no marks: settings are only compared if they have {MIN_SEEDS} seeds or more\n"),
-                _ => format!("  no mark for {}: the seeds explain the differences between settings\n", unmarked.join(", ")),
+            let have_enough = self.groups.iter().all(|group| group.members.len() >= MIN_SEEDS);
+            text.push_str(&match have_enough {
+                false => format!("  no marks: settings are only compared if each has {MIN_SEEDS} seeds or more\n"),
+                true => format!("  no mark for {}: the seeds explain the differences between settings\n", unmarked.join(", ")),
             });
         }
         if !self.best.is_empty() {

@@ -110,7 +110,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, poisson, multinomial, network, negative_binomial, student_t, ordinal, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, negative_binomial, poisson, multinomial, network, student_t, ordinal, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),

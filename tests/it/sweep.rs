@@ -115,6 +115,17 @@ fn the_tasks_of_a_job_array_share_the_runs() {
 }
 
 #[test]
+fn a_value_in_a_table_that_the_sweep_replaces_is_refused() {
+    let cli = folder(SWEEP);
+    for command in ["check", "sweep"] {
+        let says =
+            ["'sweep.method' replaces [method], in which --set method.rounds=2 sets a value without effect", "into the entries"];
+        cli.alone(&format!("{command} sweep.toml --set method.rounds=2")).end(1, &says);
+    }
+    assert!(!cli.exists("runs"));
+}
+
+#[test]
 fn a_failed_run_is_reported_and_retried_last() {
     let cli = folder(SWEEP);
     cli.write("other.toml", SWEEP.split_once("[sweep]").unwrap().0);

@@ -77,7 +77,8 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
 
     cli.succeed("init hmc --data claims.h5 -o claims.toml");
     let file = cli.read("claims.toml");
-    assert!(file.contains("name = \"poisson\""), "{file}");
+    assert!(file.contains("name = \"negative_binomial\"") && file.contains("counts, which may vary more"), "{file}");
+    cli.succeed("init hmc --model poisson --data claims.h5 -o claims.toml --force");
     cli.succeed("run claims.toml --output claims");
     cli.mpirun(3, "run claims.toml --output three").end(0, &[]);
     assert!(cli.posterior("claims") == cli.posterior("three"));

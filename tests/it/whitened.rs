@@ -95,7 +95,10 @@ fn hmc_is_a_reference_for_other_runs() {
 
     cli.refuse("compare runs/svgd", &["one run is nothing to compare", "--reference"]);
     cli.succeed("run svgd.toml --set temperature=2.0 --output runs/warm");
-    cli.refuse("compare runs/warm --reference runs/hmc", &["runs/warm", "its temperature is not that of the reference: ", "--coefficients"]);
+    cli.refuse(
+        "compare runs/warm --reference runs/hmc",
+        &["runs/warm", "its temperature is not that of the reference: ", "--coefficients"],
+    );
     cli.write("other.toml", file("svgd", "linear", "numbers.h5") + "rounds = 1\n");
     cli.succeed("run other.toml");
     cli.refuse("compare runs/other --reference runs/hmc", &["runs/other", "its data is not that of the reference"]);

@@ -24,6 +24,9 @@ pub enum Participation {
     Subset(u32),
 }
 
+/// Agents that are visited one at a time need more visits than these, unless each visit changes little.
+const FEW_VISITS: u64 = 5;
+
 impl Participation {
     /// The agents of a round, ascending; rounds count from 0.
     pub fn agents(self, round: u64, agents: u32, cx: &Context) -> Vec<AgentId> {
@@ -43,14 +46,25 @@ impl Participation {
         }
     }
 
-    /// A remark if so few rounds leave out agents, whose data then count little or not at all.
+    /// A remark if so few rounds leave out agents, whose data then count little or not at all, or visit each only a few times.
     pub fn note_on_rounds(self, rounds: u64, agents: u32) -> Option<String> {
         let visits = rounds.saturating_mul(u64::from(self.size(agents)));
         let note = || {
             let wanted = u64::from(agents).div_ceil(u64::from(self.size(agents).max(1)));
             format!("rounds = {rounds} visits {visits} of {agents} agents at most: set rounds = {wanted} or more")
         };
-        (visits < u64::from(agents)).then(note)
+        let few = || {
+            let each = visits / u64::from(agents.max(1));
+            let longer = rounds.saturating_mul(FEW_VISITS).div_ceil(each.max(1));
+            format!(
+                "rounds = {rounds} visits each of {agents} agents about {each} times, which may be too few: compare with rounds = {longer}"
+            )
+        };
+        match visits {
+            _ if visits < u64::from(agents) => Some(note()),
+            _ if self.size(agents) < agents && visits < FEW_VISITS.saturating_mul(u64::from(agents)) => Some(few()),
+            _ => None,
+        }
     }
 
     /// How many of `agents` take part in a round.
@@ -127,7 +141,9 @@ mod tests {
         let few = note(Participation::RoundRobin, 10);
         assert_eq!(few.as_deref(), Some("rounds = 10 visits 10 of 20 agents at most: set rounds = 20 or more"));
         assert!(note(Participation::Subset(5), 3).unwrap().ends_with("rounds = 4 or more"));
-        assert_eq!([note(Participation::RoundRobin, 20), note(Participation::All, 1)], [None, None]);
+        assert_eq!([note(Participation::RoundRobin, 100), note(Participation::All, 1)], [None, None]);
+        let few = note(Participation::RoundRobin, 40).unwrap();
+        assert!(few.contains("each of 20 agents about 2 times") && few.ends_with("rounds = 100"), "{few}");
     }
 
     #[test]
