@@ -6,11 +6,13 @@
 use super::dirichlet::GammaCells;
 use super::lanes::{LANES, lane_sum};
 use crate::random::Stream;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 /// The number of words whose rows are computed together, and whose sums are added together: results depend on it, not on threads.
 const WORDS: usize = 256;
+/// The number of topics without tokens that are drawn together, which limits memory.
+const EMPTY_TOPICS: usize = 16;
 
 /// φ of all words, in the form that [`TokenBlocks::sweep`](super::TokenBlocks::sweep) reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,22 +133,22 @@ impl TopicTable {
         }
         let totals = topic_totals(counts, topics);
         scales.iter_mut().for_each(|scale| *scale = 1.0 / *scale);
-        let empty: Vec<(usize, Vec<f64>)> = (0..topics)
-            .into_par_iter()
-            .filter(|&topic| totals[topic] == 0)
-            .map(|topic| {
+        self.rows.par_chunks_mut(length).for_each(|row| {
+            row.iter_mut().zip(&scales).for_each(|(phi, scale)| *phi = (f64::from(*phi) * scale) as f32);
+        });
+        let empty: Vec<usize> = (0..topics).filter(|&topic| totals[topic] == 0).collect();
+        for empty in empty.chunks(EMPTY_TOPICS) {
+            let draw = |&topic: &usize| {
                 let mut phi = vec![0.0; vocabulary];
                 cells.draw_empty_topic(&mut phi, &mut topic_stream(topic as u64));
                 (topic, phi)
-            })
-            .collect();
-        self.rows.par_chunks_mut(WORDS * length).enumerate().for_each(|(part, rows)| {
-            for (word, row) in (part * WORDS..).zip(rows.chunks_exact_mut(length)) {
-                row.iter_mut().zip(&scales).for_each(|(phi, scale)| *phi = (f64::from(*phi) * scale) as f32);
-                empty.iter().for_each(|(topic, phi)| row[*topic] = phi[word] as f32);
-                sum_chunks(row, topics);
-            }
-        });
+            };
+            let drawn: Vec<(usize, Vec<f64>)> = empty.par_iter().map(draw).collect();
+            self.rows.par_chunks_mut(length).enumerate().for_each(|(word, row)| {
+                drawn.iter().for_each(|(topic, phi)| row[*topic] = phi[word] as f32);
+            });
+        }
+        self.rows.par_chunks_mut(length).for_each(|row| sum_chunks(row, topics));
     }
 
     fn check_size(&self, counts: &[i32]) {
@@ -156,11 +158,18 @@ impl TopicTable {
 
 /// n_k of each topic.
 fn topic_totals(counts: &[i32], topics: usize) -> Vec<i64> {
-    let mut totals = vec![0; topics];
-    for row in counts.chunks_exact(topics) {
-        totals.iter_mut().zip(row).for_each(|(total, &count)| *total += i64::from(count));
-    }
-    totals
+    let totals = |counts: &[i32]| {
+        let mut totals = vec![0; topics];
+        for row in counts.chunks_exact(topics) {
+            totals.iter_mut().zip(row).for_each(|(total, &count)| *total += i64::from(count));
+        }
+        totals
+    };
+    let add = |mut one: Vec<i64>, other: Vec<i64>| {
+        one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
+        one
+    };
+    counts.par_chunks(WORDS * topics).map(totals).reduce(|| vec![0; topics], add)
 }
 
 /// Sets the padding of a row to 0 and the sums over chunks of topics.
