@@ -88,15 +88,17 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         eprintln!("mpibayes: wrote {}: {size}", output.display());
         return Ok(ExitCode::SUCCESS);
     }
+    // Read before the documents, which take longer.
+    let others = args.stability.iter().map(|run| {
+        let results = RunResults::open(run)?;
+        let other = TopicModel::read(&results.file, 0, registry).with_context(|| format!("{}", results.path.display()))?;
+        Ok((run.display().to_string(), other))
+    });
+    let others = others.collect::<anyhow::Result<Vec<_>>>()?;
     let options = TopicOptions { chain: args.chain, words: args.words as usize, documents: args.documents };
     let report = TopicReport::new(&results.path, &model, &corpus, options)?;
-    if !args.stability.is_empty() {
-        let others = args.stability.iter().map(|run| {
-            let results = RunResults::open(run)?;
-            let other = TopicModel::read(&results.file, 0, registry).with_context(|| format!("{}", results.path.display()))?;
-            Ok((run.display().to_string(), other))
-        });
-        let stability = Stability::new(&report.topics, &model, others.collect::<anyhow::Result<_>>()?)?;
+    if !others.is_empty() {
+        let stability = Stability::new(&report.topics, &model, others)?;
         print(&if args.json { serde_json::to_string_pretty(&stability)? + "\n" } else { stability.to_string() })?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -154,17 +154,22 @@ fn replaced_keys(base: &RunFile, varied: &[Varied], key: &Varied) -> Option<Stri
     let (first, rest) = key.at.split_first()?;
     let replaced = rest.iter().try_fold(base.table().get(first)?, |table, part| table.get(part))?.as_table()?;
     let tables: Vec<&toml::Table> = key.values.iter().filter_map(|(value, _)| value.as_table()).collect();
+    if tables.is_empty() {
+        return None;
+    }
     let is_varied =
         |name: &String| varied.iter().any(|other| other.at.starts_with(&key.at) && other.at.get(key.at.len()) == Some(name));
     // Another method may not know the key.
     let alike = || tables.iter().filter(|table| table.get("name") == replaced.get("name"));
-    let lost = replaced.keys().filter(|name| *name != "name" && !is_varied(name));
-    let lost: Vec<&str> = lost.filter(|name| alike().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
+    let replaced_names = || replaced.keys().filter(|name| *name != "name" && !is_varied(name));
     let place = key.at.join(".");
-    if !tables.is_empty() && alike().next().is_none() && replaced.keys().any(|name| name != "name" && !is_varied(name)) {
-        return Some(format!("[{place}] of the file has no effect: the sweep replaces it in every run"));
+    if alike().next().is_none() {
+        let what = || format!("[{place}] of the file has no effect: the sweep replaces it in every run");
+        return replaced_names().next().map(|_| what());
     }
-    (!tables.is_empty() && !lost.is_empty())
+    let lost: Vec<&str> =
+        replaced_names().filter(|name| alike().any(|table| !table.contains_key(*name))).map(String::as_str).collect();
+    (!lost.is_empty())
         .then(|| format!("[{place}] of the file has no effect where the sweep replaces it: repeat {} there", lost.join(", ")))
 }
 

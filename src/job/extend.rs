@@ -49,10 +49,9 @@ pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Regis
     }
 }
 
-/// The command that makes the finished run in a folder twice as long, if it can be made longer.
-pub fn doubling_command(folder: &Path, registry: &Registry) -> Option<String> {
-    let kept = existing_run(folder).ok().flatten().filter(|kept| kept.finished)?;
-    let Ok(Run::Table(run)) = Run::from_toml(&kept.config, registry) else { return None };
+/// The command that makes the finished run in a folder, with this configuration, twice as long, if it can be made longer.
+pub fn doubling_command(folder: &Path, config: &str, registry: &Registry) -> Option<String> {
+    let Ok(Run::Table(run)) = Run::from_toml(config, registry) else { return None };
     let run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
     let method = resolved(&run, &run_folder).ok().filter(|_| run_folder.can_be_extended())?;
     let Length { key, value, .. } = method.length(run.settings.agents)?;

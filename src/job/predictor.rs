@@ -5,7 +5,7 @@ use super::error::JobError;
 use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
-use crate::data::{ColumnUse, DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
 use crate::methods::Table;
 use crate::methods::common::predict::{draw_means, draw_targets, predict};
 use crate::models::{DataSchema, Model, Scratch};
@@ -315,8 +315,8 @@ impl Predictor {
             return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
         }
         // Columns of numbers alone are as they would be without a recipe.
-        let are_numbers = |recipe: &&Recipe| recipe.columns.iter().all(|column| column.r#use == ColumnUse::Number);
-        let columns = |recipe: Option<&Recipe>| recipe.filter(|recipe| !are_numbers(recipe)).map(|recipe| recipe.columns.clone());
+        let columns =
+            |recipe: Option<&Recipe>| recipe.filter(|recipe| !recipe.has_plain_columns()).map(|recipe| recipe.columns.clone());
         if columns(dataset.recipe()) != columns(self.recipe.as_ref()) {
             let what = "its columns were imported in another way than those of the run: give the table itself";
             return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));

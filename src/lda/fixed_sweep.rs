@@ -321,7 +321,7 @@ fn find(sums: &[[f32; LANES]], running: &[f32; LANES], below: u32, point: f32) -
         step += 1;
     }
     if step == sums.len() {
-        // Rounding has put the point behind the last weight of the lane.
+        // By rounding, the point is past the last weight of the lane.
         let last = sums[sums.len() - 1][lane];
         step = 0;
         while sums[step][lane] < last {

@@ -75,8 +75,7 @@ pub fn best(settings: &[OverSeeds], better: Better) -> Vec<usize> {
     if settings.iter().any(|one| (1..MIN_SEEDS).contains(&one.seeds)) {
         return Vec::new();
     }
-    let compared: Vec<usize> =
-        (0..settings.len()).filter(|&place| settings[place].seeds >= MIN_SEEDS && settings[place].sd.is_finite()).collect();
+    let compared: Vec<usize> = (0..settings.len()).filter(|&place| settings[place].sd.is_finite()).collect();
     let of_compared = || compared.iter().map(|&place| &settings[place]);
     let Some(value) = better.best(of_compared().map(|one| one.mean)).filter(|_| compared.len() > 1) else { return Vec::new() };
     // Pooled over settings, so that seeds that agree by chance do not look certain.

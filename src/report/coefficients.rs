@@ -349,6 +349,7 @@ impl Coefficients {
             };
             columns.extend([(ratio.to_owned(), cells(0)), (low, cells(1)), (high, cells(2))]);
         }
+        let mut of_ess = "";
         if shown.iter().any(|row| row.convergence.is_some()) {
             let cells = |of: fn(&Convergence) -> f64, decimals: usize| {
                 let cell = |row: &&Coefficient| match row.convergence.as_ref().map(of) {
@@ -357,6 +358,7 @@ impl Coefficients {
                 };
                 shown.iter().map(cell).collect()
             };
+            of_ess = "  ESS: the smaller effective sample size, of the mean and of the tails\n";
             columns.push(("ESS".into(), cells(|c| c.ess_bulk.min(c.ess_tail), 0)));
             columns.push(("R-hat".into(), cells(|c| c.r_hat, 3)));
         }
@@ -367,11 +369,6 @@ impl Coefficients {
         let footnote = ratio.map_or_else(String::new, |ratio| format!("  {ratio}: median of e^coefficient\n"));
         let of =
             self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();
-        let of_ess = if columns.iter().any(|column| column.0 == "ESS") {
-            "  ESS: the smaller effective sample size, of the mean and of the tails\n"
-        } else {
-            ""
-        };
         let heading = format!("\nin the units of the data ({}{of})\n", self.interval.description());
         heading + &text::table(&columns) + &footnote + of_ess + &more
     }

@@ -1,17 +1,16 @@
 //! What agents receive and send, and the traffic between ranks.
 
 use crate::config::stored_table;
-use crate::results::Table;
+use crate::results::{AgentBytes, Table};
 use crate::text;
 use serde::Serialize;
 
 /// Bytes that agents have received and sent, without evaluations and draws. They are the same on any number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct AgentBytes {
-    /// Bytes of the arrays that agents have received.
-    pub received: u64,
-    /// Bytes of the arrays that agents have sent.
-    pub sent: u64,
+pub struct Communication {
+    /// The bytes.
+    #[serde(flatten)]
+    pub bytes: AgentBytes,
     /// The number of agents.
     #[serde(skip)]
     agents: u64,
@@ -20,27 +19,22 @@ pub struct AgentBytes {
     rounds: u64,
 }
 
-impl AgentBytes {
+impl Communication {
     /// The bytes in a table of one row, for a run of this configuration and so many rounds.
     pub(super) fn read(table: &Table, config: &str, rounds: u64) -> Option<Self> {
         let number = |name: &str| Some(table.column(name)?.last().copied()? as u64);
         let config = stored_table(config).unwrap_or_default();
         let agents = config.get("agents").and_then(toml::Value::as_integer).and_then(|agents| u64::try_from(agents).ok());
         Some(Self {
-            received: number("received")?,
-            sent: number("sent")?,
+            bytes: AgentBytes { received: number("received")?, sent: number("sent")? },
             agents: agents.unwrap_or(1).max(1),
             rounds: rounds.max(1),
         })
     }
 
-    /// Bytes in both directions.
-    pub fn total(self) -> u64 {
-        self.received.saturating_add(self.sent)
-    }
-
     pub(super) fn text(self) -> String {
-        let both = |divisor: u64| [self.received, self.sent].map(|bytes| text::bytes(bytes / divisor)).to_vec();
+        let AgentBytes { received, sent } = self.bytes;
+        let both = |divisor: u64| [received, sent].map(|bytes| text::bytes(bytes / divisor)).to_vec();
         let columns = [
             ("all agents".to_owned(), vec!["received".to_owned(), "sent".to_owned()]),
             ("size".to_owned(), both(1)),

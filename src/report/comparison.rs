@@ -3,7 +3,6 @@
 mod settings;
 
 use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
-use super::communication::AgentBytes;
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -395,7 +394,7 @@ impl Entry {
             judgment: summary.judgment.map(|judgment| judgment.outcome),
             rounds: steps.max().unwrap_or(0),
             seconds: last(SECONDS).unwrap_or(f64::NAN),
-            bytes: summary.agent_bytes.map(AgentBytes::total),
+            bytes: summary.agent_bytes.map(|agents| agents.bytes.total()),
             metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
             digest: summary.data_digest,
             config,

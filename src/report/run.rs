@@ -39,7 +39,8 @@ impl RunResults {
 
     /// The command that makes the run longer, if it is a run of a built-in method that can be made longer.
     pub(super) fn doubling_command(&self) -> Option<String> {
-        doubling_command(self.path.parent()?, &Registry::default())
+        let folder = self.path.parent().filter(|_| self.is_finished())?;
+        doubling_command(folder, &self.file.info().config, &Registry::default())
     }
 
     /// Method, model, data and seed in one line.

@@ -1,7 +1,7 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
 use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
-use super::communication::{AgentBytes, Traffic};
+use super::communication::{Communication, Traffic};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
@@ -92,7 +92,7 @@ pub struct Summary {
     #[serde(serialize_with = "text::as_object")]
     pub phases: Vec<(String, f64)>,
     /// Bytes that agents have received and sent, without evaluations, on any number of ranks.
-    pub agent_bytes: Option<AgentBytes>,
+    pub agent_bytes: Option<Communication>,
     /// Messages and bytes between ranks, by purpose.
     pub traffic: Vec<Traffic>,
 }
@@ -143,7 +143,7 @@ impl Summary {
             Some(found) => classes_of(found, done),
             None => rows_by_round(&table(CLASSES)?),
         };
-        let agent_bytes = AgentBytes::read(&table(AGENT_BYTES)?, &info.config, done);
+        let agent_bytes = Communication::read(&table(AGENT_BYTES)?, &info.config, done);
         Ok(Self {
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
             coefficients,
@@ -306,7 +306,7 @@ impl Summary {
             text += &posterior::expectations_table(&self.expectations, all);
         }
         text += &self.time_by_phase();
-        text += &self.agent_bytes.map(AgentBytes::text).unwrap_or_default();
+        text += &self.agent_bytes.map(Communication::text).unwrap_or_default();
         text += &Traffic::text(&self.traffic);
         text
     }

@@ -46,6 +46,7 @@ mod stop;
 mod table;
 mod write;
 
+pub use crate::cluster::AgentBytes;
 pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;

@@ -30,6 +30,13 @@ pub enum ColumnUse {
     Weight,
 }
 
+impl ColumnUse {
+    /// Whether a mean of the training rows replaces a missing number.
+    fn has_mean(&self) -> bool {
+        matches!(self, Self::Filled(_) | Self::FilledAndFlagged(_))
+    }
+}
+
 /// The level of rows that lack a text.
 pub(super) const MISSING_LEVEL: &str = "missing";
 
@@ -87,10 +94,14 @@ impl ExtraColumns {
 }
 
 impl Recipe {
+    /// Whether every column is a feature as it is.
+    pub fn has_plain_columns(&self) -> bool {
+        self.columns.iter().all(|column| column.r#use == ColumnUse::Number)
+    }
+
     /// Whether it changes nothing.
     pub fn is_plain(&self) -> bool {
-        let are_numbers = self.columns.iter().all(|column| column.r#use == ColumnUse::Number);
-        are_numbers && self.left_out == 0 && self.na.is_empty() && !self.decimal_comma && !self.has_ordered_classes
+        self.has_plain_columns() && self.left_out == 0 && self.na.is_empty() && !self.decimal_comma && !self.has_ordered_classes
     }
 
     /// Whether every column is a feature as it is, unless it is missing.
@@ -153,9 +164,8 @@ impl Recipe {
     /// Whether a missing value of a column is filled in.
     fn fills_in(&self, r#use: &ColumnUse) -> bool {
         match r#use {
-            ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_) => true,
             ColumnUse::Indicators(levels) => self.has_missing_texts && missing_level(levels).is_some(),
-            _ => false,
+            r#use => r#use.has_mean(),
         }
     }
 
@@ -167,8 +177,7 @@ impl Recipe {
 
     /// Whether a missing number is filled in by a mean of training rows.
     pub fn fills_in_a_mean(&self, values: &[f64]) -> bool {
-        let is_filled = |r#use: &ColumnUse| matches!(r#use, ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_));
-        self.columns.iter().zip(values).any(|(column, value)| value.is_nan() && is_filled(&column.r#use))
+        self.columns.iter().zip(values).any(|(column, value)| value.is_nan() && column.r#use.has_mean())
     }
 
     /// The text of the first column whose level training rows do not have; `levels` has the texts of each column of texts.

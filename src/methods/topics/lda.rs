@@ -12,7 +12,7 @@
 //! a background of the frequencies of words, which decreases: without it, what the first documents happen to have stays for long.
 
 use super::problem::TopicProblem;
-use super::shard::{check_conserved, check_token_count};
+use super::shard::{check_conserved, check_token_count, split_priors};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{Documents, FixedSweep, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
@@ -446,11 +446,14 @@ impl Agent<Lda> for LdaAgent {
         match task {
             Task::Measure => Ok((size, Body::empty())),
             &Task::DrawInTurn { first_document, tokens_before, documents } => {
-                let before = if self.id == 0 { vec![0; self.method.problem.size()] } else { body.into_vec() };
-                let (mut counts, priors) = split(before, self.method.problem.size())?;
+                let problem = &self.method.problem;
+                let mut counts = match self.id {
+                    0 => vec![0; problem.size()],
+                    _ => split_priors(&body, problem)?.0.to_vec(),
+                };
                 let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
-                let body = if self.id == 0 { self.with_priors(counts) } else { [counts, priors].concat().into() };
-                Ok((drawn, body))
+                counts.extend(problem.priors().to_words());
+                Ok((drawn, counts.into()))
             }
             Task::Sweep { done, counted, first_documents } => {
                 let (done, settings) = (*done, self.method.settings);
@@ -476,15 +479,6 @@ impl Agent<Lda> for LdaAgent {
     }
 }
 
-/// Splits an array into counts, of this number, and what follows them.
-fn split(mut array: Vec<i32>, size: usize) -> Result<(Vec<i32>, Vec<i32>)> {
-    if array.len() < size {
-        return Err(format!("expected {size} topic-word counts, got {}", array.len()).into());
-    }
-    let priors = array.split_off(size);
-    Ok((array, priors))
-}
-
 /// The table of topics of a sweep. The agents of a process share it: all of them would compute the same.
 #[derive(Clone, Default)]
 struct SharedTable(Arc<Mutex<Option<TableOfSweep>>>);
@@ -504,9 +498,7 @@ impl SharedTable {
         if let Some(shared) = shared.as_ref().filter(|shared| shared.id == id) {
             return Ok(shared.table.clone());
         }
-        let Some(counts) = array.get(..method.problem.size()) else {
-            return Err(format!("expected {} topic-word counts, got {}", method.problem.size(), array.len()).into());
-        };
+        let (counts, _) = split_priors(array, &method.problem)?;
         check_conserved(counts, counted)?;
         let earlier = shared.take().and_then(|earlier| Arc::try_unwrap(earlier.table).ok());
         let mut table = earlier.unwrap_or_else(|| TopicTable::new(vocabulary as usize, topics as usize));

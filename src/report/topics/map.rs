@@ -1,19 +1,17 @@
 //! A map of topics: places in the plane whose distances are near those of the topics.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, Axis};
 use ndarray_linalg::{Eigh, UPLO};
 
-/// The first two coordinates of each topic by classical multidimensional scaling of Hellinger distances; `phi` is W × K, and its columns
-/// sum to 1.
+/// The first two coordinates of each topic by classical multidimensional scaling of Hellinger distances, from the similarities
+/// Σ_w √(p_w q_w) of all pairs.
 ///
 /// The Hellinger distance of two topics is that of the vectors √φ_k, up to a factor. Classical scaling of distances between vectors gives
 /// their principal components.
 ///
 /// # Errors
 /// When the eigenvalues cannot be computed.
-pub(super) fn places(phi: ArrayView2<f32>) -> Result<Vec<[f64; 2]>, String> {
-    let roots = phi.mapv(|phi| phi.max(0.0).sqrt());
-    let products = roots.t().dot(&roots).mapv(f64::from);
+pub(super) fn places(products: &Array2<f64>) -> Result<Vec<[f64; 2]>, String> {
     let topics = products.nrows();
     let row_means = products.sum_axis(Axis(1)) / topics as f64;
     let mean = row_means.sum() / topics as f64;
@@ -35,13 +33,18 @@ pub(super) fn places(phi: ArrayView2<f32>) -> Result<Vec<[f64; 2]>, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use ndarray::array;
+    use ndarray::{Array2, array};
+
+    fn similarities(phi: &Array2<f32>) -> Array2<f64> {
+        let roots = phi.mapv(|phi| f64::from(phi).sqrt());
+        roots.t().dot(&roots)
+    }
 
     #[test]
     fn distances_on_the_map_are_those_of_three_topics() {
         // Three topics span a plane, so that the map is exact.
         let phi = array![[0.7_f32, 0.1, 0.2], [0.2, 0.1, 0.2], [0.1, 0.8, 0.6]];
-        let places = places(phi.view()).unwrap();
+        let places = places(&similarities(&phi)).unwrap();
         for (i, j) in [(0, 1), (0, 2), (1, 2)] {
             let hellinger: f32 = (0..3).map(|word| (phi[(word, i)].sqrt() - phi[(word, j)].sqrt()).powi(2)).sum();
             let on_map = (places[i][0] - places[j][0]).powi(2) + (places[i][1] - places[j][1]).powi(2);
@@ -51,8 +54,8 @@ mod tests {
 
     #[test]
     fn one_topic_and_equal_topics_have_places() {
-        assert_eq!(places(array![[0.5_f32], [0.5]].view()).unwrap(), [[0.0, 0.0]]);
-        let same = places(Array2::from_elem((4, 3), 0.25).view()).unwrap();
+        assert_eq!(places(&similarities(&array![[0.5_f32], [0.5]])).unwrap(), [[0.0, 0.0]]);
+        let same = places(&similarities(&Array2::from_elem((4, 3), 0.25))).unwrap();
         assert!(same.iter().flatten().all(|place| place.abs() < 1e-4), "{same:?}");
     }
 }

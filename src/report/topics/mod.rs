@@ -169,6 +169,16 @@ fn decimals(value: f64, decimals: usize) -> String {
     if value.is_nan() { "-".into() } else { format!("{value:.decimals$}") }
 }
 
+/// Writes a table of topics with their top words at the end of each line.
+fn write_with_words<'a>(
+    f: &mut std::fmt::Formatter<'_>,
+    columns: &[(String, Vec<String>)],
+    words: impl Iterator<Item = &'a [String]>,
+) -> std::fmt::Result {
+    let words = std::iter::once("top words".to_owned()).chain(words.map(|words| words.join(", ")));
+    text::table(columns).lines().zip(words).try_for_each(|(line, words)| writeln!(f, "{line}  {words}"))
+}
+
 impl std::fmt::Display for TopicReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
@@ -187,11 +197,7 @@ impl std::fmt::Display for TopicReport {
             ("NPMI".into(), cells(&|topic| decimals(topic.npmi, 3))),
             ("UMass".into(), cells(&|topic| decimals(topic.umass, 2))),
         ];
-        let table = text::table(&columns);
-        let words = std::iter::once("top words".to_owned()).chain(self.topics.iter().map(|topic| topic.words.join(", ")));
-        for (line, words) in table.lines().zip(words) {
-            writeln!(f, "{line}  {words}")?;
-        }
+        write_with_words(f, &columns, self.topics.iter().map(|topic| &topic.words[..]))?;
         writeln!(f, "mean NPMI {}, mean UMass {}", decimals(self.mean_npmi, 3), decimals(self.mean_umass, 2))
     }
 }

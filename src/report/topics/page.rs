@@ -54,7 +54,8 @@ struct WordOnPage<'a> {
 /// # Errors
 /// When the map cannot be computed.
 pub fn page(report: &TopicReport, model: &TopicModel) -> Result<String> {
-    let places = map::places(model.phi.view()).map_err(ReportError::Missing)?;
+    let similarities = model.similarities(model).map_err(|cause| ReportError::Missing(cause.to_string()))?;
+    let places = map::places(&similarities).map_err(ReportError::Missing)?;
     // p(w) = Σ_k share_k φ_kw.
     let shares: Vec<f64> = {
         let mut by_topic = vec![0.0; report.topics.len()];

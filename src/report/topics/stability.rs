@@ -2,8 +2,7 @@
 
 use crate::job::topic_model::TopicModel;
 use crate::report::error::{ReportError, Result};
-use crate::report::topics::Topic;
-use crate::text;
+use crate::report::topics::{Topic, write_with_words};
 use ndarray::Array2;
 use pathfinding::prelude::{Matrix, kuhn_munkres};
 use serde::Serialize;
@@ -101,11 +100,7 @@ impl std::fmt::Display for Stability {
             };
             columns.push((run.clone(), cells(&found)));
         }
-        let table = text::table(&columns);
-        let words = std::iter::once("top words".to_owned()).chain(self.topics.iter().map(|topic| topic.words.join(", ")));
-        for (line, words) in table.lines().zip(words) {
-            writeln!(f, "{line}  {words}")?;
-        }
+        write_with_words(f, &columns, self.topics.iter().map(|topic| &topic.words[..]))?;
         writeln!(f, "similarity of matched topics: mean {:.2}; 1 if they are equal, 0 if they have no word in common", self.mean)
     }
 }
