@@ -3,9 +3,12 @@
 use super::output::print;
 use super::resources::{self, Request};
 use super::run::parse_override;
-use crate::config::{Override, Problem, Registry, Run, RunFile, sweep};
+use crate::config::sweep::{self, Sweep};
+use crate::config::{Override, Problem, Registry, Run, RunFile};
 use crate::data::Task;
-use crate::job::{CheckReport, ClassCounts, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast};
+use crate::job::{
+    CheckReport, ClassCounts, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast, notes_on_sweep,
+};
 use crate::results;
 use crate::text;
 use std::fmt::Write as _;
@@ -16,6 +19,8 @@ use std::time::Duration;
 /// The most agents and classes in a table of both.
 const SHOWN_AGENTS: usize = 20;
 const SHOWN_CLASSES: usize = 12;
+/// The most settings of a sweep in a table.
+const SHOWN_SETTINGS: usize = 30;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,28 +105,87 @@ fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> an
 /// Describes a run.
 fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let (run, report) = check(file, registry)?;
-    let data = report.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()));
-    let used = folder_use(&run, data, output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
+    let used =
+        folder_use(&run, report.data_identity(), output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
     let text = format!("{} can be run\n{}", file.path().display(), describe(&report, output, used));
     Ok(Checked { text, run, report, runs: 1 })
 }
 
-/// Checks all runs of a sweep, and describes the first.
+/// Checks all runs of a sweep, describes the first, and the others by their settings.
 fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let grid = sweep::grid(file)?;
     let mut checked = check_sweep(&grid, registry)?;
+    let mut used = Vec::new();
+    let mut problems = Vec::new();
+    for ((run, report), point) in checked.iter().zip(&grid.points) {
+        match folder_use(run, report.data_identity(), &output.join(&point.name), registry) {
+            Ok(found) => used.push(found),
+            Err(error) => problems.push(file.problem(&[], error.to_string())),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let mut text =
         format!("{} can be run: {} over {}\n", file.path().display(), text::counted(checked.len(), "run"), grid.keys.join(", "));
-    for note in &grid.notes {
+    text.push_str(&table_of_settings(&grid, checked.iter().map(|(_, report)| report)));
+    for (state, does) in [(FolderUse::Nothing, "are finished"), (FolderUse::Resume, "have begun, and are resumed")] {
+        let runs = used.iter().filter(|used| **used == state).count();
+        if runs > 0 {
+            let _ = writeln!(text, "note: {} of the {} {does}", text::count(runs), text::counted(used.len(), "run"));
+        }
+    }
+    for note in grid.notes.iter().chain(&notes_on_sweep(&grid, checked.iter().map(|(_, report)| report))) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "note: {note}");
     }
     // A grid has at least one run.
-    let (run, first) = checked.swap_remove(0);
+    let (run, mut first) = checked.swap_remove(0);
+    first.notes.clear();
     let name = &grid.points[0].name;
     let _ = writeln!(text, "the first run, {name}:");
     text.push_str(&describe(&first, &output.join(name), FolderUse::Begin));
     Ok(Checked { text, run, report: first, runs: grid.points.len() })
+}
+
+/// A table of what varies in a sweep apart from the seed, with the size of the runs.
+fn table_of_settings<'a>(grid: &Sweep, reports: impl Iterator<Item = &'a CheckReport>) -> String {
+    let varied: Vec<usize> = (0..grid.keys.len()).filter(|&key| grid.keys[key] != "seed").collect();
+    let mut settings: Vec<(Vec<&str>, usize, &CheckReport)> = Vec::new();
+    for (point, report) in grid.points.iter().zip(reports) {
+        let labels: Vec<&str> = varied.iter().map(|&key| point.labels[key].as_str()).collect();
+        match settings.iter_mut().find(|(others, ..)| *others == labels) {
+            Some((_, runs, _)) => *runs += 1,
+            None => settings.push((labels, 1, report)),
+        }
+    }
+    if settings.len() < 2 {
+        return String::new();
+    }
+    let shown = &settings[..settings.len().min(SHOWN_SETTINGS)];
+    let column = |name: &str, cell: &dyn Fn(&CheckReport) -> String| {
+        (name.to_owned(), shown.iter().map(|(_, _, report)| cell(report)).collect::<Vec<_>>())
+    };
+    let mut columns: Vec<_> = (0..varied.len())
+        .map(|at| {
+            let cells = shown.iter().map(|(labels, ..)| labels[at].to_owned()).collect();
+            (grid.keys[varied[at]].clone(), cells)
+        })
+        .collect();
+    columns.push(("runs".to_owned(), shown.iter().map(|(_, runs, _)| text::count(*runs)).collect()));
+    let number = |number: Option<u64>| number.map_or_else(String::new, text::count);
+    columns.push(column("agents", &|report| text::count(report.agents)));
+    columns.push(column("rounds", &|report| match report.estimate.rounds {
+        None if report.lengths_are_found => "found before the run".to_owned(),
+        rounds => number(rounds),
+    }));
+    columns.push(column("particles or chains", &|report| number(report.estimate.particles)));
+    columns.push(column("parameters", &|report| text::count(report.parameters)));
+    let left_out = match settings.len() - shown.len() {
+        0 => String::new(),
+        left_out => format!("  not shown: {}\n", text::counted(left_out, "other setting")),
+    };
+    format!("{}{left_out}", text::table(&columns))
 }
 
 /// Describes a run, a line for each property.

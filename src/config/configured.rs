@@ -21,6 +21,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn samples(&self) -> bool;
     /// The settings with every default.
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
+    /// The same method with the defaults that depend on the number of agents.
+    fn for_agents(&self, agents: u32) -> Arc<dyn ConfiguredMethod<D>>;
     /// Checks the settings for this number of agents.
     fn check_agents(&self, agents: u32) -> Result<(), KeyError>;
     /// Checks that a model for tables provides what the settings need.
@@ -59,6 +61,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn table(&self) -> Result<toml::Table, toml::ser::Error> {
         settings::table(self)
+    }
+
+    fn for_agents(&self, agents: u32) -> Arc<dyn ConfiguredMethod<S::Data>> {
+        Arc::new(MethodSettings::for_agents(self, agents))
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {

@@ -2,7 +2,7 @@
 
 use super::error::ConfigError;
 use super::registry::Registry;
-use super::run::{RunOf, named};
+use super::run::{RunOf, method_defaults, named};
 use super::run_file_kind::RunFileKind;
 use super::sections::ClusterSettings;
 use crate::settings::{Key, inline, keys};
@@ -41,7 +41,7 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
     let Choice { method: method_name, model, data, reasons } = choice;
     let entry = D::methods(registry).iter().find(|entry| entry.name == method_name);
     let entry = entry.ok_or_else(|| ConfigError::Choice(format!("there is no method {method_name}")))?;
-    let method = (entry.parse)(Table::new()).map_err(ConfigError::Stored)?;
+    let method = entry.parse_with(Table::new(), &method_defaults::<D>(registry, model)).map_err(ConfigError::Stored)?;
     let mut file = Table::new();
     // Two agents, unless the method takes only one.
     file.insert("agents".into(), Value::from(if method.check_agents(2).is_ok() { 2 } else { 1 }));
@@ -53,6 +53,11 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
     file.insert("cluster".into(), Table::new().into());
     let run: RunOf<D> = RunOf::parse(file, registry).map_err(ConfigError::Stored)?;
     let mut values = run.to_table().map_err(ConfigError::unwritable)?;
+    if let Some(Value::Table(values)) = values.get_mut("method") {
+        // What follows from the number of agents is left open: somebody who changes that would keep a value for another number.
+        let given = method.table().map_err(ConfigError::unwritable)?;
+        values.retain(|key, _| key == "name" || given.contains_key(key));
+    }
 
     let mut text = format!(
         "# A run of {method_name} on the model {model}: every key with its meaning and a starting value.\n\

@@ -132,10 +132,7 @@ impl<D: RunFileKind> RunOf<D> {
             mistakes.add(KeyError::invalid(SWEEP, "describes a sweep of runs: start it with `mpibayes sweep`"));
         }
         let mut defaults = section_name(&file, "model").map(|name| D::other_defaults(registry, name)).unwrap_or_default();
-        let method_defaults = match defaults.remove("method") {
-            Some(toml::Value::Table(defaults)) => defaults,
-            _ => toml::Table::new(),
-        };
+        let method_defaults = of_method(&mut defaults);
         fill(&mut file, &defaults);
         let model = mistakes.required("model", &mut file, |table| D::model(registry, table));
         let method = mistakes.required("method", &mut file, |table| method(registry, table, &method_defaults));
@@ -144,6 +141,10 @@ impl<D: RunFileKind> RunOf<D> {
         let evaluate = mistakes.section("evaluate", &mut file, read::<D::Evaluate>);
         let cluster = mistakes.section("cluster", &mut file, read::<ClusterSettings>);
         let settings = mistakes.collect(read::<D::RunSettings>(file));
+        let method = match (&settings, method) {
+            (Some(settings), Some(method)) => Some(method.for_agents(settings.agents())),
+            (_, method) => method,
+        };
         if let Some(settings) = &settings {
             mistakes.0.extend(settings.mistakes());
         }
@@ -192,6 +193,19 @@ pub(super) fn named(name: &str, settings: toml::Table) -> toml::Table {
     let mut table = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
     table.extend(settings);
     table
+}
+
+/// The defaults of a method that a model has instead of the method's own.
+pub(super) fn method_defaults<D: RunFileKind>(registry: &Registry, model: &str) -> toml::Table {
+    of_method(&mut D::other_defaults(registry, model))
+}
+
+/// Takes the defaults of the method out of those that a model has.
+fn of_method(defaults: &mut toml::Table) -> toml::Table {
+    match defaults.remove("method") {
+        Some(toml::Value::Table(defaults)) => defaults,
+        _ => toml::Table::new(),
+    }
 }
 
 /// The method in a table, where `defaults` come before its own.

@@ -1,25 +1,25 @@
 //! Checks a run before it starts: its keys, its values, its data, and whether they go together.
 
 use super::data::{DataFile, schema};
+use super::notes::notes_on_rows;
 use super::prepare::{JobData, other_kind};
 use super::problem::assign;
 use super::tune::can_be_tuned;
 use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, FeatureScaling, Partition, Split, Targets, Task};
+use crate::data::{DataError, Dataset, Partition, Split, Targets, Task};
 use crate::methods::tuning::Found;
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Sharing, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
+use crate::text;
 use ndarray::Array2;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Values of a split that the model is asked about, which takes less than a tenth of a second to read.
 const CHECKED_VALUES: usize = 1 << 22;
-/// Rows with at least this many features are probably images or the like, whose columns are correlated.
-const MANY_CORRELATED: usize = 64;
 /// Values that are read at once.
 const BLOCK_VALUES: usize = 1 << 20;
 
@@ -110,6 +110,11 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// The file and the digest of the data, if the run has any.
+    pub fn data_identity(&self) -> Option<(&Path, &str)> {
+        self.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()))
+    }
+
     /// Memory of an agent in bytes, rows and working arrays, if the method estimates it.
     pub fn bytes_of_agent(&self) -> Option<u64> {
         self.bytes_of_agents(1)
@@ -218,6 +223,26 @@ pub fn check_sweep(sweep: &Sweep, registry: &Registry) -> Result<Vec<(Run, Check
         }
     }
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
+}
+
+/// The remarks on all runs of a sweep. One that not all runs have names the first run that has it.
+pub fn notes_on_sweep<'a>(sweep: &Sweep, reports: impl Iterator<Item = &'a CheckReport>) -> Vec<String> {
+    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    for (report, point) in reports.zip(&sweep.points) {
+        for note in &report.notes {
+            match found.iter_mut().find(|(other, ..)| other == note) {
+                Some((.., runs)) => *runs += 1,
+                None => found.push((note, &point.name, 1)),
+            }
+        }
+    }
+    let all = sweep.points.len();
+    let sentence = |(note, first, runs): (&str, &str, usize)| match runs {
+        runs if runs == all => note.to_owned(),
+        1 => format!("{first}: {note}"),
+        runs => format!("{first} and {}: {note}", text::counted(runs - 1, "other run")),
+    };
+    found.into_iter().map(sentence).collect()
 }
 
 /// What a check asks about one kind of data.
@@ -420,14 +445,7 @@ impl Checked for Table {
     }
 
     fn notes_on_data(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Vec<String> {
-        let is_rotated = matches!(dataset.scaling(), FeatureScaling::Dense { rotation: Some(_), .. });
-        let is_wide = dataset.features() >= MANY_CORRELATED && !dataset.is_sparse();
-        let has_sites = run.method.table().is_ok_and(|table| {
-            table.get("cavity").is_some_and(|cavity| cavity.as_str() == Some("auto") || cavity.get("sites").is_some())
-        });
-        let note = "the sites of networks need columns that are not correlated, which those of images are: import them with \
-                    --scaling principal";
-        (has_sites && is_wide && !is_rotated && run.model_name() == "network").then(|| note.to_owned()).into_iter().collect()
+        notes_on_rows(run, dataset)
     }
 }
 

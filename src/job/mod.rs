@@ -6,6 +6,7 @@ mod error;
 mod extend;
 mod findings;
 mod forecast;
+mod notes;
 pub mod pointwise;
 pub mod predictions;
 pub mod predictor;
@@ -21,7 +22,7 @@ mod start;
 pub mod topic_model;
 mod tune;
 
-pub use check::{CheckReport, ClassCounts, DataContent, DataReport, check, check_sweep};
+pub use check::{CheckReport, ClassCounts, DataContent, DataReport, check, check_sweep, notes_on_sweep};
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, doubling_command, run_to_resume};

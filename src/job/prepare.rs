@@ -2,6 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
+use super::notes::notes_on_rows;
 use super::pointwise::{Pointwise, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
@@ -134,6 +135,7 @@ impl JobData for Table {
                 notes.push(note);
             }
         }
+        notes.extend(dataset.iter().flat_map(|dataset| notes_on_rows(run, dataset)));
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();

@@ -20,12 +20,19 @@ pub enum Reporting {
         /// The host of this process.
         host: Option<String>,
     },
+    /// Only the progress, with the title of the run: it is one of several.
+    OneOfSeveral {
+        /// The title.
+        title: String,
+        /// What lines begin with, before the title.
+        as_of: Box<Reporting>,
+    },
 }
 
 /// The display of a job.
 pub(super) enum Display {
     /// A bar on a terminal.
-    Bar(ProgressBar),
+    Bar { bar: ProgressBar, reporting: Reporting },
     /// Lines.
     Lines(Lines),
     /// Nothing.
@@ -44,25 +51,34 @@ pub(super) struct Lines {
 
 impl Display {
     pub fn new(reporting: Reporting) -> Self {
-        match (&reporting, std::io::stderr().is_terminal()) {
-            (Reporting::Quiet, _) => Self::Nothing,
-            (_, true) => {
+        match (reporting.is_quiet(), std::io::stderr().is_terminal()) {
+            (true, _) => Self::Nothing,
+            (false, true) => {
                 // With an empty template the bar is invisible, until the number of rounds is known.
                 let bar = ProgressBar::no_length();
                 bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
-                Self::Bar(bar)
+                Self::Bar { bar, reporting }
             }
-            (_, false) => {
+            (false, false) => {
                 let now = Instant::now();
                 Self::Lines(Lines { reporting, printed_at: now, printed: 0, stage: ("", now, 0) })
             }
         }
     }
 
-    /// Prints a message on standard error.
+    /// Prints a message on standard error, unless the run is one of several.
     pub fn print(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
+            Self::Bar { reporting: Reporting::OneOfSeveral { .. }, .. } | Self::Nothing => {}
+            Self::Lines(Lines { reporting: Reporting::OneOfSeveral { .. }, .. }) => {}
+            Self::Bar { .. } | Self::Lines(_) => self.announce(text),
+        }
+    }
+
+    /// Prints a message on standard error.
+    pub fn announce(&self, text: &str) {
+        match self {
+            Self::Bar { bar, reporting } => bar.suspend(|| reporting.print(text)),
             Self::Lines(lines) => lines.reporting.print(text),
             Self::Nothing => {}
         }
@@ -72,10 +88,10 @@ impl Display {
     pub fn show(&mut self, stage: &'static str, progress: Progress) {
         let Progress { done, total } = progress;
         match self {
-            Self::Bar(bar) => {
+            Self::Bar { bar, reporting } => {
                 if bar.length() != Some(total) {
                     bar.set_length(total);
-                    bar.set_style(bar_style(stage));
+                    bar.set_style(bar_style(&reporting.title(), stage));
                     bar.set_position(done);
                     // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
@@ -99,14 +115,14 @@ impl Display {
 
     /// Ends a stage before the next one begins.
     pub fn end_stage(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar { bar, .. } = self {
             bar.unset_length();
         }
     }
 
     /// Removes the bar.
     pub fn clear(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar { bar, .. } = self {
             bar.finish_and_clear();
         }
     }
@@ -115,9 +131,25 @@ impl Display {
 impl Reporting {
     /// Prints a message on standard error.
     pub fn print(&self, text: &str) {
-        if *self != Self::Quiet {
+        if !self.is_quiet() {
             // One write, so that no line of a launcher comes between. A closed standard error is no reason to end a run.
-            drop(std::io::stderr().write_all(format!("mpibayes: {}{text}\n", self.prefix()).as_bytes()));
+            drop(std::io::stderr().write_all(format!("mpibayes: {}{}{text}\n", self.prefix(), self.title()).as_bytes()));
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        match self {
+            Self::Quiet => true,
+            Self::OneOfSeveral { as_of, .. } => as_of.is_quiet(),
+            Self::Direct | Self::Log { .. } => false,
+        }
+    }
+
+    /// The title of a run that is one of several, with a colon.
+    fn title(&self) -> String {
+        match self {
+            Self::OneOfSeveral { title, .. } => format!("{title}: "),
+            Self::Quiet | Self::Direct | Self::Log { .. } => String::new(),
         }
     }
 
@@ -125,6 +157,7 @@ impl Reporting {
     fn prefix(&self) -> String {
         match self {
             Self::Quiet | Self::Direct => String::new(),
+            Self::OneOfSeveral { as_of, .. } => as_of.prefix(),
             Self::Log { host: None } => format!("{} ", local_time()),
             Self::Log { host: Some(host) } => format!("{} {host} ", local_time()),
         }
@@ -149,14 +182,15 @@ fn progress_line(stage: &str, Progress { done, total }: Progress, first: u64, el
 }
 
 /// The style of a progress bar with a known length. It shows the remaining time after the first round.
-fn bar_style(stage: &str) -> ProgressStyle {
+fn bar_style(title: &str, stage: &str) -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         if state.pos() > 0 && !state.eta().is_zero() {
             // Progress is not worth an error.
             let _ = write!(text, ", {} left", HumanDuration(state.eta()));
         }
     };
-    let template = ProgressStyle::with_template(&format!("{{bar:40}} {stage} {{pos}}/{{len}}  {{elapsed}} elapsed{{left}}"));
+    let template =
+        ProgressStyle::with_template(&format!("{title}{{bar:40}} {stage} {{pos}}/{{len}}  {{elapsed}} elapsed{{left}}"));
     template.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
 }
 

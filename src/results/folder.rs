@@ -550,7 +550,7 @@ impl Recorder for RunFolder {
             self.stop_announced = true;
             // After SIGTERM there may be no time to save.
             if !stop::was_terminated() {
-                self.print_message("saving, then stopping, after the tasks in progress");
+                self.display.announce("saving, then stopping, after the tasks in progress");
             }
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };

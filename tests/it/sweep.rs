@@ -86,9 +86,20 @@ fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
     cli.alone("sweep sweep.toml --output alone").end(0, &["4 finished, 0 failed"]);
     assert_eq!(written(), before);
     assert_eq!(table(&at("alone/sweep.csv")), alone);
-    let other =
-        cli.alone("sweep sweep.toml --set temperature=2 --output alone").end(1, &["temperature is 1.0 there, 2"]).written();
-    assert!(other.contains("0 finished, 4 failed"), "{other}");
+    // Of other settings none is begun, and each is named.
+    let says = ["temperature is 1.0 there, 2.0 here", "alone/method=dsvgd,seed=2 holds a run with another configuration"];
+    for (command, more) in [("sweep", "no run was begun"), ("check", "4 mistakes"), ("sweep --list", "choose another --output")] {
+        let (command, option) = command.split_once(' ').unwrap_or((command, ""));
+        let code = i32::from(option.is_empty());
+        let typed = format!("{command} sweep.toml --set temperature=2 --output alone {option}");
+        cli.alone(&typed).end(code, &says).written().contains(more).then_some(()).expect(more);
+    }
+    let says = [
+        "4 runs over method, seed",
+        "svgd       2       3       2                    4           4",
+        "4 of the 4 runs are finished",
+    ];
+    cli.alone("check sweep.toml --output alone").end(0, &says);
     cli.alone("sweep sweep.toml --set seed=2").end(1, &["varies seed, which --set seed=2 sets"]);
 }
 
@@ -128,14 +139,15 @@ fn a_value_in_a_table_that_the_sweep_replaces_is_refused() {
 #[test]
 fn a_failed_run_is_reported_and_retried_last() {
     let cli = folder(SWEEP);
-    cli.write("other.toml", SWEEP.split_once("[sweep]").unwrap().0);
     for (launcher, output) in [(Launcher::Alone, "alone"), (Launcher::Mpirun(2), "ranks")] {
-        // Another run is where the first one of the sweep belongs.
-        cli.succeed(&format!("run other.toml --set method.rounds=1 --output {output}/method=svgd,seed=1"));
         let run = format!("sweep sweep.toml --output {output}");
+        cli.launched(launcher, &format!("{run} --task 1/4")).end(0, &["1 finished"]);
+        // Its first run has lost a file.
+        let first = cli.path(output).join(NAMES[0]);
+        std::fs::rename(first.join("result.h5"), first.join("checkpoint.bin")).unwrap();
         let says = [
             "1/4 method=svgd seed=1: failed: ",
-            "holds a run with another configuration",
+            "tuning.bin: the file is missing",
             "2/4 method=svgd seed=2: finished",
             "3 finished, 1 failed",
             "failed: method=svgd,seed=1",

@@ -26,6 +26,8 @@ pub enum Participation {
 
 /// Agents that are visited one at a time need more visits than these, unless each visit changes little.
 const FEW_VISITS: u64 = 5;
+/// The fewest rounds of a run whose rounds are not given.
+const MIN_DEFAULT_ROUNDS: u64 = 10;
 
 impl Participation {
     /// The agents of a round, ascending; rounds count from 0.
@@ -44,6 +46,11 @@ impl Participation {
                 chosen
             }
         }
+    }
+
+    /// Rounds in which each agent is visited often enough, if a run file gives no number.
+    pub fn default_rounds(self, agents: u32) -> u64 {
+        FEW_VISITS.saturating_mul(u64::from(agents)).div_ceil(u64::from(self.size(agents).max(1))).max(MIN_DEFAULT_ROUNDS)
     }
 
     /// A remark if so few rounds leave out agents, whose data then count little or not at all, or visit each only a few times.
@@ -144,6 +151,18 @@ mod tests {
         assert_eq!([note(Participation::RoundRobin, 100), note(Participation::All, 1)], [None, None]);
         let few = note(Participation::RoundRobin, 40).unwrap();
         assert!(few.contains("each of 20 agents about 2 times") && few.ends_with("rounds = 100"), "{few}");
+    }
+
+    #[test]
+    fn default_rounds_visit_each_agent_often_enough() {
+        for participation in [Participation::RoundRobin, Participation::All, Participation::Subset(3)] {
+            for agents in [1, 2, 5, 20] {
+                let rounds = participation.default_rounds(agents);
+                assert_eq!(participation.note_on_rounds(rounds, agents), None, "{participation:?}, {agents} agents");
+            }
+        }
+        assert_eq!([1, 2, 5].map(|agents| Participation::RoundRobin.default_rounds(agents)), [10, 10, 25]);
+        assert_eq!(Participation::All.default_rounds(20), 10);
     }
 
     #[test]

@@ -38,6 +38,11 @@ pub trait MethodSettings: Settings {
     /// The key that is wrong, and why.
     fn check(&self) -> Result<(), KeyError>;
 
+    /// These settings with the defaults that depend on the number of agents.
+    fn for_agents(&self, _agents: u32) -> Self {
+        self.clone()
+    }
+
     /// Checks the settings for this number of agents.
     ///
     /// # Errors

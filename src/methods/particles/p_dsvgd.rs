@@ -39,12 +39,16 @@ impl MethodSettings for PDsvgdSettings {
         shared.estimate(agents, parameters, sets, set.saturating_add(sites).saturating_add(report))
     }
 
+    fn for_agents(&self, agents: u32) -> Self {
+        self.for_agents(agents)
+    }
+
     fn notes(&self, agents: u32) -> Vec<String> {
-        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+        self.schedule.note_on_rounds(self.rounds(), agents).into_iter().collect()
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds)
+        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds())
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

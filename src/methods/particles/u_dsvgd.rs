@@ -31,19 +31,23 @@ impl MethodSettings for UDsvgdSettings {
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let shared = self.shared(self.tuning().is_some(), parameters);
-        let visits = self.rounds.div_ceil(u64::from(agents.max(1)));
+        let visits = self.rounds().div_ceil(u64::from(agents.max(1)));
         // Two sets for each visit, twice: in memory, and among the rows of the loop. Particles, score, direction, the optimizer's mean
         // square.
         let sets = visits.saturating_mul(4).saturating_add(5);
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_mul(2))
     }
 
+    fn for_agents(&self, agents: u32) -> Self {
+        self.for_agents(agents)
+    }
+
     fn notes(&self, agents: u32) -> Vec<String> {
-        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+        self.schedule.note_on_rounds(self.rounds(), agents).into_iter().collect()
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        TuningNeeds::coordinates(self.whitened, self.rounds)
+        TuningNeeds::coordinates(self.whitened, self.rounds())
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

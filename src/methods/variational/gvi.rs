@@ -46,7 +46,7 @@ impl GviSettings {
     fn pvi(&self) -> PviSettings {
         let Self { rounds, damping, whitened, covariance, nodes, batch, particles } = *self;
         PviSettings {
-            rounds,
+            rounds: Some(rounds),
             iterations: 1,
             damping,
             schedule: Participation::All,

@@ -42,8 +42,9 @@ macro_rules! dsvgd_settings {
             /// Number of particles that represent the posterior (N). Default: three for each parameter, at least 500 and at most
             /// 1000, if `whitened`; otherwise 20.
             particles: Option<usize>,
-            /// Rounds. In each, the agents that `schedule` selects are visited.
-            rounds: u64,
+            /// Rounds. In each, the agents that `schedule` selects are visited. Default: as many as visit each agent five times, at
+            /// least 10.
+            rounds: Option<u64>,
             /// Steps of an agent's global loop in a round (L).
             local_steps: u64,
             /// Rows in a minibatch of the agent.
@@ -70,7 +71,7 @@ macro_rules! dsvgd_settings {
                 let kde = $crate::kernels::kde::Kde::default();
                 Self {
                     particles: None,
-                    rounds: 10,
+                    rounds: None,
                     local_steps: 200,
                     batch: 100,
                     $($key: $default,)*
@@ -84,6 +85,15 @@ macro_rules! dsvgd_settings {
         }
 
         impl $name {
+            /// The rounds; those of a single agent if the number of agents is not known yet.
+            fn rounds(&self) -> u64 {
+                self.rounds.unwrap_or_else(|| self.schedule.default_rounds(1))
+            }
+
+            fn for_agents(&self, agents: u32) -> Self {
+                Self { rounds: Some(self.rounds.unwrap_or_else(|| self.schedule.default_rounds(agents))), ..self.clone() }
+            }
+
             fn shared_for<F: $crate::number::Real>(
                 &self,
                 problem: &$crate::methods::common::problem::Problem<F>,
@@ -94,7 +104,8 @@ macro_rules! dsvgd_settings {
             /// What the variants share, for this many parameters in whitened coordinates or in those of the model.
             fn shared(&self, is_whitened: bool, parameters: usize) -> $crate::methods::particles::dsvgd::settings::Shared {
                 use $crate::methods::particles::defaults;
-                let Self { rounds, local_steps, batch, schedule, optimizer, kde, kde_bandwidth, .. } = *self;
+                let Self { local_steps, batch, schedule, optimizer, kde, kde_bandwidth, .. } = *self;
+                let rounds = self.rounds();
                 let kde = $crate::kernels::kde::Kde { mode: kde, bandwidth: kde_bandwidth };
                 let bandwidth = defaults::bandwidth(self.bandwidth, is_whitened, parameters);
                 let stein = $crate::kernels::svgd::Settings::rbf(bandwidth, optimizer, kde);
@@ -247,12 +258,16 @@ impl MethodSettings for DsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
+    fn for_agents(&self, agents: u32) -> Self {
+        self.for_agents(agents)
+    }
+
     fn notes(&self, agents: u32) -> Vec<String> {
-        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+        self.schedule.note_on_rounds(self.rounds(), agents).into_iter().collect()
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds)
+        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds())
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PviSettings {
-    /// Rounds: in each, some agents fit their factors again.
-    pub(crate) rounds: u64,
+    /// Rounds: in each, some agents fit their factors again. Default: as many as visit each agent five times, at least 10.
+    pub(crate) rounds: Option<u64>,
     /// Steps in which an agent fits its factor in a round (L).
     pub(crate) iterations: u64,
     /// Weight of the new factor in each step (ρ), above 0 and at most 1.
@@ -44,7 +44,7 @@ pub struct PviSettings {
 impl Default for PviSettings {
     fn default() -> Self {
         Self {
-            rounds: 10,
+            rounds: None,
             iterations: 50,
             damping: 0.2,
             schedule: Participation::default(),
@@ -58,8 +58,14 @@ impl Default for PviSettings {
 }
 
 impl PviSettings {
+    /// The rounds; those of a single agent if the number of agents is not known yet.
+    fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or_else(|| self.schedule.default_rounds(1))
+    }
+
     pub(crate) fn pvi<F: Real>(&self, problem: Problem<F>) -> Pvi<F> {
-        let Self { rounds, iterations, damping, schedule, covariance, nodes, batch, particles, .. } = *self;
+        let Self { iterations, damping, schedule, covariance, nodes, batch, particles, .. } = *self;
+        let rounds = self.rounds();
         Pvi { problem, rounds, schedule, iterations, damping, covariance, nodes, batch, particles }
     }
 }
@@ -86,7 +92,7 @@ impl MethodSettings for PviSettings {
         let together = u64::from(self.schedule.size(agents).max(1));
         ResourceEstimate {
             particles: Some(self.particles as u64),
-            rounds: Some(self.rounds),
+            rounds: Some(self.rounds()),
             minibatch: self.batch.map(|batch| batch as u64),
             values_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
             values_per_round: Some(if agents > 1 { factor.saturating_mul(2 * together) } else { 0 }),
@@ -94,11 +100,15 @@ impl MethodSettings for PviSettings {
         }
     }
 
+    fn for_agents(&self, agents: u32) -> Self {
+        Self { rounds: Some(self.rounds.unwrap_or_else(|| self.schedule.default_rounds(agents))), ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        let Self { rounds, iterations, damping, nodes, batch, particles, .. } = *self;
+        let Self { iterations, damping, nodes, batch, particles, .. } = *self;
         let [nodes, batch] = [nodes, batch].map(|count| count.unwrap_or(1) as u64);
         at_least_one(&[
-            ("rounds", rounds),
+            ("rounds", self.rounds()),
             ("iterations", iterations),
             ("nodes", nodes),
             ("batch", batch),
@@ -122,11 +132,11 @@ impl MethodSettings for PviSettings {
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+        self.schedule.note_on_rounds(self.rounds(), agents).into_iter().collect()
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        TuningNeeds::coordinates(self.whitened, self.rounds)
+        TuningNeeds::coordinates(self.whitened, self.rounds())
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {

@@ -1,0 +1,22 @@
+//! A run of a sweep, before and after it was carried out.
+
+use serde::{Deserialize, Serialize};
+
+/// A run of a sweep as all ranks know it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PlannedRun {
+    /// From 0.
+    pub number: usize,
+    pub name: String,
+    /// The validated run as TOML.
+    pub config: String,
+    /// Whether it is finished already.
+    pub is_finished: bool,
+}
+
+/// How a run of a sweep ended.
+pub(super) enum Ended {
+    Finished,
+    Stopped,
+    Failed(String),
+}

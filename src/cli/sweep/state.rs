@@ -1,0 +1,235 @@
+//! What rank 0 knows of a sweep: the states of its runs, the marks of those that failed, the messages, the table of results.
+
+use super::part::Part;
+use super::planned::{Ended, PlannedRun};
+use super::table::ResultTable;
+use crate::cli::run::STOPPED;
+use crate::config::sweep::Sweep;
+use crate::config::{ConfigError, Registry, Run};
+use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, notes_on_sweep};
+use crate::report::RunResults;
+use crate::report::summary::Summary;
+use crate::results::{Reporting, ResultsError};
+use crate::text;
+use anyhow::{Context, anyhow, bail};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A run whose settings and data were checked.
+type CheckedRun = (Run, CheckReport);
+
+/// The state of a sweep on rank 0.
+pub(super) struct SweepState {
+    pub sweep: Sweep,
+    pub folder: PathBuf,
+    /// The part of the runs that is this job's, if not all.
+    pub part: Option<Part>,
+    /// How messages are printed.
+    pub reporting: Reporting,
+    pub table: ResultTable,
+}
+
+/// The state of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Finished,
+    Begun,
+    Failed(String),
+    Missing,
+    /// Its folder holds another run.
+    Refused(String),
+}
+
+impl SweepState {
+    /// The file that marks a started or failed run, until the run is saved or finished.
+    fn mark(&self, name: &str) -> PathBuf {
+        self.folder.join("failed").join(format!("{name}.txt"))
+    }
+
+    /// The states of all runs, after the same checks as `mpibayes check`.
+    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(CheckedRun, State)>> {
+        let checked = check_sweep(&self.sweep, registry).map_err(ConfigError::Problems)?;
+        let names = self.sweep.points.iter().map(|point| point.name.as_str());
+        let with_state = |(run, name)| {
+            let state = self.state(name, &run, registry);
+            (run, state)
+        };
+        Ok(checked.into_iter().zip(names).map(with_state).collect())
+    }
+
+    fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> State {
+        let used = folder_use(run, report.data_identity(), &self.folder.join(name), registry);
+        match (std::fs::read_to_string(self.mark(name)), used) {
+            (_, Err(JobError::Results(refused @ (ResultsError::OtherRun { .. } | ResultsError::OtherData { .. })))) => {
+                State::Refused(refused.to_string())
+            }
+            (Ok(why), _) => State::Failed(why.trim_end().to_owned()),
+            (Err(_), Ok(FolderUse::Nothing)) => State::Finished,
+            (Err(_), Ok(FolderUse::Begin)) => State::Missing,
+            // A folder that cannot be read is reported when the run is started.
+            (Err(_), Ok(FolderUse::Resume) | Err(_)) => State::Begun,
+        }
+    }
+
+    /// The runs of this job, those that failed before last. All of them are checked before any begins.
+    ///
+    /// # Errors
+    /// If a run is wrong, or its folder holds another one.
+    pub fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
+        let mut plan = Vec::new();
+        let mut again = Vec::new();
+        let mut refused = Vec::new();
+        let states = self.states(registry)?;
+        let notes = notes_on_sweep(&self.sweep, states.iter().map(|((_, report), _)| report));
+        for (number, ((run, _), state)) in states.into_iter().enumerate() {
+            let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
+            if self.part.is_some_and(|share| !share.has(number)) {
+                continue;
+            }
+            let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
+            let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
+            match state {
+                State::Refused(why) => refused.push(why),
+                State::Failed(_) => again.push(planned),
+                State::Finished | State::Begun | State::Missing => plan.push(planned),
+            }
+        }
+        if let [first, others @ ..] = refused.as_slice() {
+            let others = others.iter().map(|why| format!("\nmpibayes: {why}")).collect::<String>();
+            bail!("{first}{others}\nmpibayes: no run was begun");
+        }
+        plan.append(&mut again);
+        let whose =
+            self.part.map_or_else(String::new, |part| format!(", {} of them in task {}/{}", plan.len(), part.task, part.tasks));
+        let all = text::counted(self.sweep.points.len(), "run");
+        self.sweep.notes.iter().chain(&notes).for_each(|note| self.reporting.print(&format!("note: {note}")));
+        let keys = self.sweep.keys.join(", ");
+        self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
+        Ok(plan)
+    }
+
+    /// `3/12 method=dsvgd seed=2`.
+    fn title(&self, run: &PlannedRun) -> String {
+        format!("{}/{} {}", run.number + 1, self.sweep.points.len(), run.name.replace(',', " "))
+    }
+
+    /// What is printed while a run is carried out: its progress. Its other messages would hide those of the sweep.
+    pub fn reporting_of(&self, run: &PlannedRun) -> Reporting {
+        Reporting::OneOfSeveral { title: self.title(run), as_of: Box::new(self.reporting.clone()) }
+    }
+
+    /// Marks a run as started, so that the next job knows if this one died during it.
+    pub fn begin(&self, run: &PlannedRun) -> anyhow::Result<()> {
+        if run.is_finished {
+            return Ok(());
+        }
+        self.write_mark(&run.name, "the job ended during this run")
+    }
+
+    fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let mark = self.mark(name);
+        let folder = mark.parent().unwrap_or(&self.folder);
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
+        std::fs::write(&mark, format!("{text}\n")).with_context(|| format!("{}: cannot write", mark.display()))
+    }
+
+    pub fn end(&mut self, run: &PlannedRun, ended: &Ended) -> anyhow::Result<()> {
+        let title = self.title(run);
+        if let Ended::Failed(why) = ended {
+            self.write_mark(&run.name, why)?;
+            self.reporting.print(&format!("{title}: failed: {why}"));
+            return Ok(());
+        }
+        let mark = self.mark(&run.name);
+        match std::fs::remove_file(&mark) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(cause).with_context(|| format!("{}: cannot remove", mark.display()));
+            }
+            _ => {}
+        }
+        // Goes if nothing else is in it.
+        drop(mark.parent().map(std::fs::remove_dir));
+        if matches!(ended, Ended::Stopped) {
+            return self.stopped(run).map(drop);
+        }
+        self.table.add(run.number, &self.folder.join(&run.name))?;
+        self.reporting.print(&format!("{title}: finished{}", self.headline(run)));
+        // The tasks of an array would overwrite each other's tables.
+        if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
+    }
+
+    pub fn stopped(&self, run: &PlannedRun) -> anyhow::Result<ExitCode> {
+        self.reporting.print(&format!("{}: stopped. The same command resumes it", self.title(run)));
+        Ok(ExitCode::from(STOPPED))
+    }
+
+    pub fn finish(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
+        let table = match self.part {
+            Some(_) => "`mpibayes sweep FILE.toml --collect` writes the table".into(),
+            None => self.table.path().display().to_string(),
+        };
+        self.reporting.print(&format!("{} finished, {} failed; {table}", runs - failed.len(), failed.len()));
+        for name in failed {
+            self.reporting.print(&format!("failed: {name}"));
+        }
+        if self.part.is_none() && runs - failed.len() > 1 {
+            self.reporting.print(&format!("`mpibayes compare {}` compares the runs", self.folder.display()));
+        }
+        if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
+    }
+
+    /// The time, the accuracy or RMSE, and the judgment.
+    fn headline(&self, run: &PlannedRun) -> String {
+        let seconds = self.table.seconds(run.number);
+        let mut text = seconds.map_or_else(String::new, |seconds| format!(" after {}", text::seconds(seconds)));
+        // A result file that cannot be read is reported elsewhere.
+        let summary = RunResults::open(&self.folder.join(&run.name)).and_then(|run| Summary::of(&run, false));
+        let Ok(summary) = summary else { return text };
+        let metrics = summary.best_metrics();
+        if let Some((name, value)) = metrics.iter().find(|(name, _)| ["accuracy", "rmse"].contains(&name.as_str())) {
+            text.push_str(&format!(", {name} {}", text::value(*value)));
+        }
+        text + &summary.judgment.map_or_else(String::new, |judgment| format!("; draws: {}", judgment.outcome.name()))
+    }
+
+    /// Writes the table of the finished runs. Returns what to print, and whether none is missing.
+    pub fn collect(&mut self, registry: &Registry) -> anyhow::Result<(String, bool)> {
+        let mut missing = Vec::new();
+        for (number, (_, state)) in self.states(registry)?.into_iter().enumerate() {
+            let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
+            match state {
+                State::Finished => self.table.add(number, &self.folder.join(&point.name))?,
+                state => missing.push((point.name.clone(), state.to_string())),
+            }
+        }
+        self.table.write(&self.sweep)?;
+        let all = text::counted(self.sweep.points.len(), "run");
+        let mut said = format!("wrote {}: {} of {all}\n", self.table.path().display(), text::count(self.table.runs()));
+        if !missing.is_empty() {
+            said.push_str("missing:\n");
+            said.push_str(&text::pairs(&missing));
+        }
+        Ok((said, missing.is_empty()))
+    }
+
+    /// The runs with their states.
+    pub fn list(&self, registry: &Registry) -> anyhow::Result<String> {
+        let states = self.states(registry)?;
+        let names = self.sweep.points.iter().map(|point| point.name.as_str());
+        let lines: Vec<_> = names.zip(states.iter().map(|(_, state)| state.to_string())).collect();
+        let all = text::counted(lines.len(), "run");
+        Ok(format!("{all} over {}, in {}\n{}", self.sweep.keys.join(", "), self.folder.display(), text::pairs(&lines)))
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Finished => f.write_str("finished"),
+            Self::Begun => f.write_str("begun"),
+            Self::Failed(why) => write!(f, "failed: {why}"),
+            Self::Missing => f.write_str("not begun"),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of a sweep: the evaluations of its finished runs as CSV, with a column for each key that varies.
+
+use crate::config::sweep::Sweep;
+use crate::partial::PartialFile;
+use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, result_file};
+use anyhow::{Context, bail, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The first column of the table.
+const FIRST_COLUMN: &str = "run";
+
+/// The table of the runs that are finished.
+pub(super) struct ResultTable {
+    path: PathBuf,
+    /// The rows of finished runs, by the number of the run.
+    rows: BTreeMap<usize, Vec<Row>>,
+    /// Names of columns, in the order in which they came.
+    columns: Vec<String>,
+}
+
+/// A line of the table.
+struct Row {
+    step: u64,
+    last: bool,
+    values: Vec<(String, f64)>,
+}
+
+impl ResultTable {
+    /// An empty table.
+    ///
+    /// # Errors
+    /// If there is a file that is not such a table.
+    pub fn new(path: PathBuf) -> anyhow::Result<Self> {
+        check_replaceable(&path)?;
+        Ok(Self { path, rows: BTreeMap::new(), columns: Vec::new() })
+    }
+
+    /// Where the table is written.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many runs it has.
+    pub fn runs(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Seconds that a run took.
+    pub fn seconds(&self, number: usize) -> Option<f64> {
+        let last = self.rows.get(&number)?.last()?;
+        last.values.iter().find(|value| value.0 == "seconds").map(|value| value.1)
+    }
+
+    /// Adds the results of a run.
+    ///
+    /// # Errors
+    /// If its result file cannot be read.
+    pub fn add(&mut self, number: usize, folder: &Path) -> anyhow::Result<()> {
+        let rows = rows_of_run(folder)?;
+        for (name, _) in rows.iter().flat_map(|row| &row.values) {
+            if !self.columns.contains(name) {
+                self.columns.push(name.clone());
+            }
+        }
+        self.rows.insert(number, rows);
+        Ok(())
+    }
+
+    /// Writes the table.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, sweep: &Sweep) -> anyhow::Result<()> {
+        let place = || format!("{}: cannot write", self.path.display());
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).with_context(place)?;
+        }
+        let partial = PartialFile::new(&self.path);
+        let mut csv = csv::Writer::from_path(partial.path()).with_context(place)?;
+        let fixed = ["step".to_owned(), "final".to_owned()];
+        let first = [FIRST_COLUMN.to_owned()];
+        csv.write_record(first.iter().chain(&sweep.keys).chain(&fixed).chain(&self.columns)).with_context(place)?;
+        for (&number, rows) in &self.rows {
+            let Some(point) = sweep.points.get(number) else { bail!("there is no run {number}") };
+            for row in rows {
+                let mut cells = vec![point.name.clone()];
+                cells.extend(point.labels.iter().cloned());
+                cells.extend([row.step.to_string(), u8::from(row.last).to_string()]);
+                cells.extend(self.columns.iter().map(|name| {
+                    let value = row.values.iter().find(|value| value.0 == *name).map(|value| value.1);
+                    value.filter(|value| !value.is_nan()).map_or_else(String::new, |value| value.to_string())
+                }));
+                csv.write_record(&cells).with_context(place)?;
+            }
+        }
+        csv.flush().with_context(place)?;
+        drop(csv);
+        partial.commit().with_context(place)
+    }
+}
+
+/// Checks that no other file is replaced by the table.
+fn check_replaceable(path: &Path) -> anyhow::Result<()> {
+    let Ok(text) = std::fs::read(path) else {
+        ensure!(!path.is_dir(), "{}: this is a folder: name a file for the table", path.display());
+        return Ok(());
+    };
+    let is_table = text.is_empty() || text.starts_with(format!("{FIRST_COLUMN},").as_bytes());
+    ensure!(
+        is_table,
+        "{}: this file is not the table of a sweep, so it is not replaced: give --csv another name",
+        path.display()
+    );
+    Ok(())
+}
+
+/// The rows of a finished run.
+fn rows_of_run(folder: &Path) -> anyhow::Result<Vec<Row>> {
+    let file = ResultFile::open(&result_file(folder))?;
+    let metrics = file.find_table(METRICS)?.unwrap_or_default();
+    let mut rows = rows_of(&metrics);
+    if let Some(bytes) = file.positions(&metrics, XAxis::Bytes)? {
+        rows.iter_mut().zip(bytes).for_each(|(row, bytes)| row.values.push((BYTES.to_owned(), bytes)));
+    }
+    if rows.is_empty() {
+        // Without test rows, the end of the history.
+        rows.extend(file.find_table(HISTORY)?.and_then(|history| rows_of(&history).pop()));
+    }
+    if let Some(last) = rows.last_mut() {
+        last.last = true;
+        if let Some(bytes) = file.find_table(AGENT_BYTES)? {
+            let of = |name: &str| bytes.column(name).and_then(|values| values.last().copied());
+            for name in ["received", "sent"] {
+                last.values.extend(of(name).map(|value| (format!("{BYTES}_{name}"), value)));
+            }
+        }
+        if let Some(traffic) = file.find_table(TRAFFIC)? {
+            for kind in ["messages", "bytes"] {
+                let of_kind = traffic.columns.iter().filter(|(name, _)| name.ends_with(&format!("_{kind}")));
+                // The sum of nothing is -0.
+                last.values.push((format!("{kind}_between_ranks"), 0.0 + of_kind.flat_map(|(_, values)| values).sum::<f64>()));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows of a table that are no single agent's.
+fn rows_of(table: &Table) -> Vec<Row> {
+    let all = (0..table.rows()).filter(|&row| table.agent[row].is_none());
+    let values = |row: usize| table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect();
+    all.map(|row| Row { step: table.step[row], last: false, values: values(row) }).collect()
+}
