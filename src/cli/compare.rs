@@ -101,7 +101,10 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     );
     let comparison = Comparison::of(&paths, &runs)?;
     for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
-        eprintln!("mpibayes: {}: this run is not finished: its results so far are compared", entry.run);
+        eprintln!(
+            "mpibayes: {}: this run is not finished: its results so far are compared, but do not enter means over finished runs",
+            entry.run
+        );
     }
     if let Some(metric) = &args.metric {
         comparison.check_metric(&runs, metric)?;
@@ -119,7 +122,14 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
             eprintln!("mpibayes: {name}: this run is not finished: its results so far are compared");
         }
         let reference = Reference::read(&results)?;
-        let agreements = Agreement::of(names.zip(&runs), &reference)?;
+        let mut compared = Vec::new();
+        for (name, run) in names.zip(&runs) {
+            match agreement::has_posterior(run)? || runs.len() == 1 {
+                true => compared.push((name, run)),
+                false => eprintln!("mpibayes: left out: {name}: it has no draws of a posterior"),
+            }
+        }
+        let agreements = Agreement::of(compared, &reference)?;
         let text = match (args.json, args.csv) {
             (true, _) => serde_json::to_string_pretty(&agreements)? + "\n",
             (_, true) => agreement::csv(&agreements)?,

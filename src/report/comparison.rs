@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, differing, flatten, shortened};
+use self::settings::{Config, DATA, SEED, differing, flatten, shortened, without_cluster};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -62,6 +62,9 @@ pub struct Group {
     /// The places of the runs in the comparison.
     #[serde(skip)]
     pub members: Vec<usize>,
+    /// Those of the runs that count: the finished ones, or all if none is.
+    #[serde(skip)]
+    counted: Vec<usize>,
     /// Final metrics over the seeds.
     pub metrics: BTreeMap<String, OverSeeds>,
 }
@@ -113,6 +116,9 @@ impl Comparison {
                 metrics.push(name.clone());
             }
         }
+        let mut configs: Vec<Config> = runs.iter_mut().map(|run| std::mem::take(&mut run.config)).collect();
+        without_cluster(&mut configs);
+        runs.iter_mut().zip(configs).for_each(|(run, config)| run.config = config);
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
         let differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
         for run in &mut runs {
@@ -204,7 +210,7 @@ impl Comparison {
         }
         text.extend(self.metrics.iter().filter_map(|name| Some(format!("  {name}: {}\n", meaning(name)?))));
         if self.has_judgments() {
-            text.push_str("  draws: the first line of `mpibayes summary` says why, and what to do\n");
+            text.push_str("  judgment: the first line of `mpibayes summary` says why, and what to do\n");
         }
         text.push_str(&loo::table(&self.predictive_scores));
         if has_seeds && !self.predictive_scores.is_empty() {
@@ -248,7 +254,7 @@ impl Comparison {
             columns.push((name.clone(), text::values(&values)));
         }
         if self.has_judgments() {
-            columns.push(("draws".into(), all(&|run| run.judgment.map_or("-", JudgmentOutcome::name).to_owned())));
+            columns.push(("judgment".into(), all(&|run| run.judgment.map_or("-", JudgmentOutcome::name).to_owned())));
         }
         columns.push(("rounds".into(), all(&|run| text::count(run.rounds))));
         columns.push(("time".into(), all(&|run| if run.seconds.is_nan() { "-".into() } else { text::seconds(run.seconds) })));
@@ -259,7 +265,11 @@ impl Comparison {
     fn table_of_groups(&self) -> String {
         let all = |cell: &dyn Fn(&Group) -> String| -> Vec<String> { self.groups.iter().map(cell).collect() };
         let mut columns = vec![("settings".to_owned(), all(&|group| group.label.clone()))];
-        columns.push(("seeds".into(), all(&|group| group.members.len().to_string())));
+        let seeds = |group: &Group| match group.members.len() - group.counted.len() {
+            0 => group.members.len().to_string(),
+            others => format!("{}, {others} not finished", group.counted.len()),
+        };
+        columns.push(("seeds".into(), all(&seeds)));
         for name in &self.metrics {
             let best = self.best.get(name);
             let over_seeds = || self.groups.iter().map(|group| group.metrics[name]);
@@ -282,10 +292,10 @@ impl Comparison {
             columns.push((heading, cells));
         }
         if self.has_judgments() {
-            columns.push(("draws".into(), all(&|group| self.judgment_of(group))));
+            columns.push(("judgment".into(), all(&|group| self.judgment_of(group))));
         }
         let mean = |group: &Group, value: &dyn Fn(&Entry) -> f64| {
-            group.members.iter().map(|&member| value(&self.runs[member])).sum::<f64>() / group.members.len() as f64
+            group.counted.iter().map(|&member| value(&self.runs[member])).sum::<f64>() / group.counted.len() as f64
         };
         columns.push((
             "time".into(),
@@ -304,7 +314,7 @@ impl Comparison {
         let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
         let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
         if self.groups.len() > 1 && !unmarked.is_empty() {
-            let have_enough = self.groups.iter().all(|group| group.members.len() >= MIN_SEEDS);
+            let have_enough = self.groups.iter().all(|group| group.counted.len() >= MIN_SEEDS);
             text.push_str(&match have_enough {
                 false => format!("  no marks: settings are only compared if each has {MIN_SEEDS} seeds or more\n"),
                 true => format!("  no mark for {}: the seeds explain the differences between settings\n", unmarked.join(", ")),
@@ -356,9 +366,11 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
             [first, ..] if !is_usable(&label) => format!("{first} and others"),
             _ => label,
         };
-        let over_seeds = |name: &String| OverSeeds::of(members.iter().map(|&member| runs[member].metric(name)));
+        let finished: Vec<usize> = members.iter().copied().filter(|&member| runs[member].finished).collect();
+        let counted = if finished.is_empty() { members.clone() } else { finished };
+        let over_seeds = |name: &String| OverSeeds::of(counted.iter().map(|&member| runs[member].metric(name)));
         let metrics = metrics.iter().map(|name| (name.clone(), over_seeds(name))).collect();
-        Group { label, runs: names, members, metrics }
+        Group { label, runs: names, members, counted, metrics }
     });
     named.collect()
 }

@@ -12,7 +12,7 @@ use crate::text;
 use ndarray::{Array3, ArrayView3, Ix2, s};
 use serde::Serialize;
 
-/// Fewer particles per parameter underestimate the spread: on Gaussians, 7 per parameter give 0.72 of the standard deviation (measured),
+/// In the coordinates of the model, fewer particles per parameter underestimate the spread: on Gaussians, 7 per parameter give 0.72 of the standard deviation (measured),
 /// and 100 would give about 0.98 by the same trend.
 const ENOUGH_PER_PARAMETER: usize = 100;
 /// Rows of a table, unless all are requested.
@@ -191,7 +191,7 @@ impl PosteriorGroup {
     pub fn verdict(&self) -> String {
         if self.kind == SampleKind::Particles {
             let mut verdict = "R-hat, ESS and MCSE are not defined for particles".to_owned();
-            if self.draws < ENOUGH_PER_PARAMETER * self.parameters {
+            if self.bias.is_none() && self.draws < ENOUGH_PER_PARAMETER * self.parameters {
                 verdict += &format!("\n  fewer than {ENOUGH_PER_PARAMETER} particles per parameter: sd may be too small");
             }
             return verdict;

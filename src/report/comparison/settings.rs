@@ -12,12 +12,17 @@ pub(super) const DATA: &str = "data.file";
 /// A configuration by dotted key.
 pub(super) type Config = BTreeMap<String, String>;
 
-/// The values of a configuration by dotted key, such as `method.particles`. A choice with settings of its own is also a value:
+/// The values of a configuration by dotted key, such as `method.particles`. A choice with one value is written with it, as
+/// `dirichlet 0.5` for `data.partition = { dirichlet = 0.5 }`. A choice with settings of its own is also a value:
 /// `method.cavity = { sites = { damping = 0.5 } }` gives `method.cavity`, which is `sites`, beside `method.cavity.sites.damping`.
 pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
     match value {
         toml::Value::Table(table) => {
-            if let (Some(choice), 1, true) = (table.keys().next(), table.len(), prefix.contains('.')) {
+            if let (Some((choice, value)), 1, true) = (table.iter().next(), table.len(), prefix.contains('.')) {
+                if !value.is_table() {
+                    flat.insert(prefix.to_owned(), format!("{choice} {value}"));
+                    return;
+                }
                 flat.insert(prefix.to_owned(), choice.clone());
             }
             for (key, value) in table {
@@ -27,6 +32,21 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
         toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
         other => drop(flat.insert(prefix.to_owned(), other.to_string())),
     }
+}
+
+/// Removes the keys of [cluster], which do not change results. Runs that differ only there are a study of it and keep them.
+pub(super) fn without_cluster(runs: &mut [Config]) {
+    let others = |run: &Config| -> Vec<(String, String)> {
+        run.iter().filter(|(key, _)| !is_of_cluster(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let distinct = runs.iter().map(others).collect::<BTreeSet<_>>().len();
+    if distinct == runs.len() {
+        runs.iter_mut().for_each(|run| run.retain(|key, _| !is_of_cluster(key)));
+    }
+}
+
+fn is_of_cluster(key: &str) -> bool {
+    key.starts_with("cluster.")
 }
 
 /// The keys in which runs differ. A key that only one method, model or other choice has, with the same value in all of its runs, is left
@@ -75,4 +95,34 @@ pub(super) fn shortened(keys: &[&String]) -> Vec<String> {
     let all: Vec<String> = keys.iter().map(|key| short(key)).collect();
     let once = |name: &String| all.iter().filter(|other| *other == name).count() == 1;
     keys.iter().zip(&all).map(|(key, name)| if once(name) { name.clone() } else { (*key).clone() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let mut flat = Config::new();
+        flatten("", &toml::Value::Table(text.parse().unwrap_or_default()), &mut flat);
+        flat
+    }
+
+    #[test]
+    fn a_choice_is_written_with_its_value() {
+        let found = config("data.partition = { dirichlet = 0.5 }\nmethod.cavity = { sites = { damping = 0.5, rows = 3 } }");
+        let value = |key: &str| found.get(key).map(String::as_str);
+        assert_eq!([value("data.partition"), value("data.partition.dirichlet")], [Some("dirichlet 0.5"), None]);
+        assert_eq!([value("method.cavity"), value("method.cavity.sites.rows")], [Some("sites"), Some("3")]);
+    }
+
+    #[test]
+    fn keys_of_the_cluster_are_settings_only_where_runs_are_equal_otherwise() {
+        let of = |texts: [&str; 2]| {
+            let mut runs = texts.map(config);
+            without_cluster(&mut runs);
+            differing(&runs.iter().collect::<Vec<_>>(), true)
+        };
+        assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 2\ncluster.threads = 4"]), ["seed"]);
+        assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 1\ncluster.threads = 4"]), ["cluster.threads"]);
+    }
 }
