@@ -13,7 +13,7 @@ use crate::report::comparison::Comparison;
 use crate::report::side_by_side::{self, CoefficientsOfRun};
 use crate::results::XAxis;
 use anyhow::{Context, ensure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -21,6 +21,8 @@ Examples:
   mpibayes compare runs/dsvgd runs/svgd
   mpibayes compare runs/dsvgd runs/svgd --reference runs/hmc
   mpibayes compare runs/groups runs/pooled --coefficients --per age=10 --interval 0.95
+  mpibayes compare runs/groups runs/pooled --coefficients --output coefficients.svg --parameter age
+  mpibayes compare runs/* --reliability --output reliability.svg
   mpibayes compare runs/* --metric log_likelihood --against seconds --output comparison.svg
   mpibayes compare runs/sweep --output sweep.svg --band range
   mpibayes compare runs/* --csv > runs.csv";
@@ -36,7 +38,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["metric", "against", "output"])]
     pub reference: Option<PathBuf>,
     /// Show the coefficients of regressions side by side, in the units of the data; models, priors and data may differ
-    #[arg(long, conflicts_with_all = ["reference", "metric", "against", "output", "each_run"])]
+    #[arg(long, conflicts_with_all = ["reference", "metric", "against", "each_run"])]
     pub coefficients: bool,
     /// The share of the posterior in the intervals of coefficients [default: 0.9]
     #[arg(long, value_name = "SHARE", value_parser = interval, requires = "coefficients")]
@@ -50,13 +52,19 @@ pub struct CompareArgs {
     /// Show the effects of groups too
     #[arg(long, requires = "coefficients")]
     pub all: bool,
+    /// Draw only this term of coefficients, such as `clinic` or `clinic[West]`; can be repeated
+    #[arg(long, value_name = "TERM", requires_all = ["coefficients", "output"])]
+    pub parameter: Vec<String>,
+    /// Draw accuracy by confidence, with a curve for the runs that differ only in the seed
+    #[arg(long, conflicts_with_all = ["reference", "coefficients", "metric", "against"], requires = "output")]
+    pub reliability: bool,
     /// The metric to draw [default: the first of accuracy, rmse, perplexity and log_likelihood that a run has]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// The horizontal axis of the figure [default: round, or seconds if rounds of these runs are not the same amount of work]
     #[arg(long, value_name = "AXIS")]
     pub against: Option<Axis>,
-    /// Draw the metric into this file; without .svg or .png at its end, into both
+    /// Draw the metric, or what another option names, into this file; without .svg or .png at its end, into both
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Size and formats.
@@ -76,16 +84,36 @@ pub struct CompareArgs {
     pub csv: bool,
 }
 
-/// The coefficients of the runs side by side.
-fn coefficients<'a>(args: &CompareArgs, runs: impl Iterator<Item = (&'a str, &'a RunResults)>) -> anyhow::Result<String> {
+/// Prints the coefficients of the runs side by side, and draws their figure.
+fn compare_coefficients(args: &CompareArgs, comparison: &Comparison, runs: &[RunResults]) -> anyhow::Result<()> {
     let interval = Interval::chosen(args.interval, args.kind);
-    let read =
-        CoefficientsOfRun::read(runs, &CoefficientOptions { interval, per: args.per.clone(), ..CoefficientOptions::default() })?;
-    Ok(match (args.json, args.csv) {
+    let options = CoefficientOptions { interval, per: args.per.clone(), ..CoefficientOptions::default() };
+    let named = comparison.runs.iter().map(|entry| entry.run.as_str()).zip(runs);
+    let read = CoefficientsOfRun::read(named, &options)?;
+    let text = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&read)? + "\n",
         (_, true) => side_by_side::csv(&read)?,
         _ => side_by_side::table(&read, args.all),
-    })
+    };
+    let draw = |output: &PathBuf| drawing::draw_coefficients(comparison, &read, &args.parameter, args.all, &args.picture, output);
+    let notes = args.output.as_ref().map(draw).transpose()?.unwrap_or_default();
+    print(&text).context("cannot print the coefficients")?;
+    report(&notes);
+    Ok(())
+}
+
+/// Prints notes on standard error: standard output may be a table for another program.
+fn report(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
+}
+
+/// Draws a metric, and returns what to report about it.
+fn draw_metric(args: &CompareArgs, comparison: &Comparison, runs: &[RunResults], output: &Path) -> anyhow::Result<Vec<String>> {
+    let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
+    if args.against.is_none() && axis == XAxis::Seconds {
+        eprintln!("mpibayes: drawn against time, because rounds of these runs are not the same amount of work: see --against");
+    }
+    drawing::draw_comparison(comparison, runs, args.metric.as_deref(), axis, args.band.band, &args.picture, output)
 }
 
 /// Prints the table, and draws the figure.
@@ -110,8 +138,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         comparison.check_metric(&runs, metric)?;
     }
     if args.coefficients {
-        let named = comparison.runs.iter().map(|entry| entry.run.as_str()).zip(&runs);
-        print(&coefficients(args, named)?).context("cannot print the coefficients")?;
+        compare_coefficients(args, &comparison, &runs)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(reference) = &args.reference {
@@ -149,17 +176,12 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     match &args.output {
         // Drawn before the table is printed, so that a failure prints nothing but its error.
         Some(output) => {
-            let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
-            let metric = args.metric.as_deref();
-            if args.against.is_none() && axis == XAxis::Seconds {
-                eprintln!(
-                    "mpibayes: drawn against time, because rounds of these runs are not the same amount of work: see --against"
-                );
-            }
-            let notes = drawing::draw_comparison(&comparison, &runs, metric, axis, args.band.band, &args.picture, output)?;
+            let notes = match args.reliability {
+                true => drawing::draw_reliability(&comparison, &runs, &args.picture, output)?,
+                false => draw_metric(args, &comparison, &runs, output)?,
+            };
             print(&table).context("cannot print the comparison")?;
-            // On standard error: standard output may be a table for another program.
-            notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
+            report(&notes);
         }
         None => print(&table).context("cannot print the comparison")?,
     }

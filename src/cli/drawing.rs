@@ -9,6 +9,7 @@ use crate::plots::{Figure, HistoryOptions};
 use crate::report::coefficients::{CoefficientOptions, Interval};
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
+use crate::report::side_by_side::{self, CoefficientsOfRun};
 use crate::report::{RunResults, runs_of_sweep};
 use crate::results::XAxis;
 use anyhow::{Context, bail, ensure};
@@ -141,13 +142,45 @@ pub(super) fn draw_comparison(
     picture: &PictureArgs,
     output: &Path,
 ) -> anyhow::Result<Vec<String>> {
-    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, metric, axis, band)?;
-    match figure {
-        Some(figure) => {
-            let files = write(picture, &figure, output)?;
-            notes.extend(files.iter().map(|file| format!("wrote {}", file.display())));
-        }
-        None => notes.push(format!("no figure: these runs have not recorded {}; use --against round", axis.name())),
+    write_comparison(ComparisonFigure::new(comparison, runs, metric, axis, band)?, picture, output)
+}
+
+/// Draws accuracy by confidence of all runs of a comparison, and returns what to report about it.
+///
+/// # Errors
+/// When no run has a reliability table, or a file cannot be written.
+pub(super) fn draw_reliability(
+    comparison: &Comparison,
+    runs: &[RunResults],
+    picture: &PictureArgs,
+    output: &Path,
+) -> anyhow::Result<Vec<String>> {
+    write_comparison(ComparisonFigure::reliability(comparison, runs)?, picture, output)
+}
+
+/// Draws the coefficients of runs as a forest plot, or only these terms, and returns what to report about it.
+///
+/// # Errors
+/// When no run has such a term, or a file cannot be written.
+pub(super) fn draw_coefficients(
+    comparison: &Comparison,
+    runs: &[CoefficientsOfRun],
+    terms: &[String],
+    all: bool,
+    picture: &PictureArgs,
+    output: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let figure = Figure { subtitle: comparison.heading(), ..side_by_side::forest(runs, terms, all)? };
+    let note = (!figure.remark.is_empty()).then(|| format!("{} --parameter TERM chooses terms.", figure.remark));
+    write_comparison(ComparisonFigure { figure: Some(figure), left_out: note.into_iter().collect() }, picture, output)
+}
+
+/// Writes the figure of a comparison, if there is one, and returns what to report about it.
+fn write_comparison(drawn: ComparisonFigure, picture: &PictureArgs, output: &Path) -> anyhow::Result<Vec<String>> {
+    let ComparisonFigure { figure, left_out: mut notes } = drawn;
+    if let Some(figure) = figure {
+        let files = write(picture, &figure, output)?;
+        notes.extend(files.iter().map(|file| format!("wrote {}", file.display())));
     }
     Ok(notes)
 }

@@ -4,6 +4,7 @@ use super::picture::{PictureArgs, PlotArgs};
 use crate::metrics::seeds::Band;
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
+use crate::report::side_by_side::CoefficientsOfRun;
 use crate::results::XAxis;
 use anyhow::bail;
 use std::path::Path;
@@ -20,6 +21,21 @@ pub(super) fn draw_comparison(
     _: Option<&str>,
     _: XAxis,
     _: Band,
+    _: &PictureArgs,
+    _: &Path,
+) -> anyhow::Result<Vec<String>> {
+    bail!(NO_PLOTS)
+}
+
+pub(super) fn draw_reliability(_: &Comparison, _: &[RunResults], _: &PictureArgs, _: &Path) -> anyhow::Result<Vec<String>> {
+    bail!(NO_PLOTS)
+}
+
+pub(super) fn draw_coefficients(
+    _: &Comparison,
+    _: &[CoefficientsOfRun],
+    _: &[String],
+    _: bool,
     _: &PictureArgs,
     _: &Path,
 ) -> anyhow::Result<Vec<String>> {

@@ -1,28 +1,48 @@
-//! The reliability diagram: accuracy by confidence, with the number of rows in each bin.
+//! The reliability diagram: accuracy by confidence, with the number of rows in each bin, of one run or of several.
 
 use super::canvas::Stroke;
 use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
 use super::parameters::counted;
-use crate::metrics::Classification;
+use crate::metrics::{Bin, Classification};
 use crate::results::{METRICS, ResultFile, Table};
+use std::collections::BTreeSet;
 
 /// The table of reliability bins.
 const TABLE: &str = "reliability";
 /// The 0.95 quantile of the standard normal distribution, for 90 % intervals.
 const Z: f64 = 1.644_853_626_951_472_2;
 
-/// A bin of the table: the rows with a confidence in (`lower`, `upper`].
-struct Bin {
-    lower: f64,
-    upper: f64,
-    rows: f64,
-    accuracy: f64,
-    confidence: f64,
+/// The bins of runs that differ only in the seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReliabilityCurve {
+    /// The label in the legend, to which the number of seeds is added.
+    pub label: String,
+    /// The bins of each run.
+    pub runs: Vec<Vec<Bin>>,
 }
 
-/// The round of the last evaluation, and its bins.
-fn last_bins(table: &Table) -> Option<(u64, Vec<Bin>)> {
+impl ReliabilityCurve {
+    /// Whether a bin has rows.
+    pub fn has_rows(&self) -> bool {
+        self.runs.iter().flatten().any(|bin| bin.rows > 0)
+    }
+
+    /// The bins that have rows, each with those of all runs: accuracy and confidence are means over rows.
+    fn pooled(&self) -> Vec<Bin> {
+        let mut bins: Vec<Bin> = self.runs.iter().flatten().copied().filter(|bin| bin.rows > 0).collect();
+        bins.sort_by(|a, b| a.lower.total_cmp(&b.lower).then(a.upper.total_cmp(&b.upper)));
+        let pool = |same: &[Bin]| {
+            let rows: u64 = same.iter().map(|bin| bin.rows).sum();
+            let mean = |of: fn(&Bin) -> f64| same.iter().map(|bin| bin.rows as f64 * of(bin)).sum::<f64>() / rows as f64;
+            Bin { rows, accuracy: mean(|bin| bin.accuracy), confidence: mean(|bin| bin.confidence), ..same[0] }
+        };
+        bins.chunk_by(|a, b| (a.lower, a.upper) == (b.lower, b.upper)).map(pool).collect()
+    }
+}
+
+/// The round and the bins of the last evaluation in a table.
+fn last_bins_in(table: &Table) -> Option<(u64, Vec<Bin>)> {
     let column = |name| table.column(name);
     let (lower, upper, rows) = (column("lower")?, column("upper")?, column("rows")?);
     let (accuracy, confidence) = (column("accuracy")?, column("confidence")?);
@@ -30,11 +50,20 @@ fn last_bins(table: &Table) -> Option<(u64, Vec<Bin>)> {
     let bins = (0..table.rows()).filter(|&row| table.agent[row].is_none() && table.step[row] == step).map(|row| Bin {
         lower: lower[row],
         upper: upper[row],
-        rows: rows[row],
+        // The table holds counts as floating-point numbers.
+        rows: rows[row] as u64,
         accuracy: accuracy[row],
         confidence: confidence[row],
     });
     Some((step, bins.collect()))
+}
+
+/// The round of the last evaluation and its reliability bins; `None` if the run has no reliability table.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn last_bins(file: &ResultFile) -> Result<Option<(u64, Vec<Bin>)>> {
+    Ok(file.find_table(TABLE)?.as_ref().and_then(last_bins_in))
 }
 
 /// The 90 % score interval of Wilson (1927) for a proportion `p` of `n` rows.
@@ -49,7 +78,7 @@ fn wilson(p: f64, n: f64) -> (f64, f64) {
 /// # Errors
 /// When the file cannot be read.
 pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
-    let Some((step, bins)) = file.find_table(TABLE)?.as_ref().and_then(last_bins) else { return Ok(None) };
+    let Some((step, bins)) = last_bins(file)? else { return Ok(None) };
     let metrics = file.find_table(METRICS)?.unwrap_or_default();
     let metric = |name: &str| {
         let row = (0..metrics.rows()).rfind(|&row| metrics.agent[row].is_none() && metrics.step[row] == step)?;
@@ -60,42 +89,81 @@ pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
 
 /// The reliability diagram of predictions by all draws of all chains.
 pub fn reliability_of_draws(found: &Classification) -> Figure {
-    let bins: Vec<Bin> = found
-        .reliability
-        .iter()
-        .map(|bin| Bin {
-            lower: bin.lower,
-            upper: bin.upper,
-            rows: bin.rows as f64,
-            accuracy: bin.accuracy,
-            confidence: bin.confidence,
-        })
-        .collect();
     let metric = |name: &str| match name {
         "ece" => Some(found.ece),
         "mce" => Some(found.mce),
         "mce_20" => Some(found.mce_20).filter(|value| value.is_finite()),
         _ => None,
     };
-    diagram(&bins, "Predictions by all draws of all chains", metric)
+    diagram(&found.reliability, "Predictions by all draws of all chains", metric)
+}
+
+/// The line of perfect calibration, and its style.
+fn diagonal() -> (Mark, Stroke) {
+    let stroke = Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) };
+    (Mark::Line { points: vec![(0.0, 0.0), (1.0, 1.0)], stroke, marked: false }, stroke)
+}
+
+/// An axis from 0 to 1.
+fn proportion(label: &str) -> Axis {
+    Axis { low: Some(-0.02), high: Some(1.03), domain: Some((0.0, 1.0)), ..Axis::new(label) }
+}
+
+/// The reliability diagram of several runs, with a curve for each group of runs that differ only in the seed.
+pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
+    let (line, dashed) = diagonal();
+    let (mut marks, mut distributions, mut legend) = (vec![line], Vec::new(), Vec::new());
+    let seeds: BTreeSet<usize> = curves.iter().map(|curve| curve.runs.len()).collect();
+    for (place, curve) in curves.iter().enumerate() {
+        let (stroke, bins) = (series(place), curve.pooled());
+        let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as f64;
+        let points = bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
+        marks.push(Mark::Line { points, stroke, marked: true });
+        let points = bins.iter().map(|bin| (0.5 * (bin.lower + bin.upper), bin.rows as f64 / rows)).collect();
+        distributions.push(Mark::Line { points, stroke, marked: true });
+        let label = match curve.runs.len() {
+            runs if seeds.len() > 1 && runs > 1 => format!("{} ({})", curve.label, counted(runs, "seed")),
+            _ => curve.label.clone(),
+        };
+        legend.push(Key { label, sample: Sample::Marked(stroke) });
+    }
+    legend.push(Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) });
+    let upper =
+        Panel { x: Axis { bare: true, ..proportion("") }, y: proportion("accuracy"), marks, height: 3.0, ..Panel::default() };
+    let y = Axis { low: Some(0.0), domain: Some((0.0, 1.0)), ..Axis::new("proportion of test rows") };
+    let lower = Panel { x: proportion("confidence"), y, marks: distributions, height: 1.25, ..Panel::default() };
+    let caption = match seeds.last() {
+        Some(&most) if most > 1 && seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
+        Some(&most) if most > 1 => "Bins of several seeds are weighted by their test rows.".into(),
+        _ => String::new(),
+    };
+    Figure {
+        title: "Reliability".into(),
+        subtitle: String::new(),
+        legend,
+        panels: vec![upper, lower],
+        columns: 1,
+        cell: (560.0, 118.0),
+        caption,
+        remark: String::new(),
+    }
 }
 
 fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Figure {
-    let filled: Vec<&Bin> = bins.iter().filter(|bin| bin.rows > 0.0).collect();
+    let filled: Vec<&Bin> = bins.iter().filter(|bin| bin.rows > 0).collect();
     let of_bins = series(0);
-    let diagonal = Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) };
+    let (line, dashed) = diagonal();
     let whisker = Stroke { opacity: 0.55, ..Stroke::solid(of_bins.color, 1.4) };
     let points: Vec<(f64, f64)> = filled.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
     let intervals = filled.iter().map(|bin| {
-        let (low, high) = wilson(bin.accuracy, bin.rows);
+        let (low, high) = wilson(bin.accuracy, bin.rows as f64);
         (bin.confidence, low, high)
     });
-    let proportion = |label: &str| Axis { low: Some(-0.02), high: Some(1.03), domain: Some((0.0, 1.0)), ..Axis::new(label) };
     let upper = Panel {
         x: Axis { bare: true, ..proportion("") },
         y: proportion("accuracy"),
         marks: vec![
-            Mark::Line { points: vec![(0.0, 0.0), (1.0, 1.0)], stroke: diagonal, marked: false },
+            line,
             Mark::Whiskers { points: intervals.collect(), stroke: whisker },
             Mark::Line { points, stroke: of_bins, marked: true },
         ],
@@ -106,12 +174,11 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
     let lower = Panel {
         x: proportion("confidence"),
         y: Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") },
-        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows)).collect(), color }],
+        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows as f64)).collect(), color }],
         height: 1.25,
         ..Panel::default()
     };
-    // The table holds counts as floating-point numbers.
-    let rows = bins.iter().map(|bin| bin.rows).filter(|rows| rows.is_finite()).sum::<f64>() as usize;
+    let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as usize;
     let errors: Vec<String> = [
         ("ece", "expected calibration error (ECE)"),
         ("mce", "maximum calibration error (MCE)"),
@@ -126,7 +193,7 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
     }
     let legend = vec![
         Key { label: "accuracy in a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
-        Key { label: "perfect calibration".into(), sample: Sample::Line(diagonal) },
+        Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) },
         Key { label: "test rows in a bin".into(), sample: bars(color) },
     ];
     Figure {
@@ -143,7 +210,7 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
 
 #[cfg(test)]
 mod tests {
-    use super::wilson;
+    use super::*;
 
     #[test]
     fn intervals_are_wilson_score_intervals() {
@@ -151,11 +218,37 @@ mod tests {
         for (p, n) in [(0.5, 10.0), (0.0, 5.0), (1.0, 1.0), (0.93, 2000.0)] {
             let (low, high) = wilson(p, n);
             for end in [low, high] {
-                let (score, bound) = ((p - end) * (p - end) * n, super::Z * super::Z * end * (1.0 - end));
+                let (score, bound) = ((p - end) * (p - end) * n, Z * Z * end * (1.0 - end));
                 assert!((score - bound).abs() < 1e-12, "{p} of {n}: {end}");
             }
             // Up to rounding, for proportions of 0 and 1.
             assert!(low < p + 1e-15 && p < high + 1e-15 && low < high && low > -1e-15 && high < 1.0 + 1e-15);
         }
+    }
+
+    fn bin(lower: f64, rows: u64, accuracy: f64, confidence: f64) -> Bin {
+        Bin { lower, upper: lower + 0.5, rows, accuracy, confidence }
+    }
+
+    #[test]
+    fn bins_of_seeds_are_weighted_by_their_rows() {
+        let runs = vec![
+            vec![bin(0.0, 0, f64::NAN, f64::NAN), bin(0.5, 30, 0.9, 0.8)],
+            vec![bin(0.0, 5, 0.2, 0.4), bin(0.5, 10, 0.5, 0.6)],
+        ];
+        let group = ReliabilityCurve { label: "both".into(), runs };
+        let alone = ReliabilityCurve { label: "alone".into(), runs: vec![vec![bin(0.5, 8, 0.75, 0.625)]] };
+        let pooled = group.pooled();
+        assert_eq!(pooled.iter().map(|bin| (bin.lower, bin.rows)).collect::<Vec<_>>(), [(0.0, 5), (0.5, 40)]);
+        assert!((pooled[1].accuracy - 0.8).abs() < 1e-12 && (pooled[1].confidence - 0.75).abs() < 1e-12, "{pooled:?}");
+        assert_eq!((pooled[0].accuracy, pooled[0].confidence), (0.2, 0.4));
+        assert!(group.has_rows() && !ReliabilityCurve { label: "a".into(), runs: vec![vec![bin(0.0, 0, 0.0, 0.0)]] }.has_rows());
+        let figure = reliability_of_groups(&[group, alone]);
+        let labels: Vec<&str> = figure.legend.iter().map(|key| key.label.as_str()).collect();
+        assert_eq!(labels, ["both (2 seeds)", "alone", "perfect calibration"]);
+        // The diagonal comes first.
+        assert_eq!(figure.panels[0].marks[2], Mark::Line { points: vec![(0.625, 0.75)], stroke: series(1), marked: true });
+        let Mark::Line { points, .. } = &figure.panels[1].marks[0] else { panic!("no rows") };
+        assert!((points[0].1 - 1.0 / 9.0).abs() < 1e-12 && (points[1].1 - 8.0 / 9.0).abs() < 1e-12, "{points:?}");
     }
 }

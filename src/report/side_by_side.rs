@@ -3,6 +3,8 @@
 use super::coefficients::{Coefficient, CoefficientOptions, Coefficients, InDataUnits, Per};
 use super::error::{ReportError, Result};
 use super::run::RunResults;
+#[cfg(feature = "plots")]
+use crate::plots::Figure;
 use crate::text;
 use serde::Serialize;
 
@@ -96,6 +98,36 @@ pub fn table(runs: &[CoefficientsOfRun], all: bool) -> String {
         more => format!("  {} of groups omitted: --all shows them\n", text::counted(more, "effect")),
     };
     format!("in the units of the data, with the {interval}\n{}{note}{more}", text::table(&columns))
+}
+
+/// A forest plot of the effects of columns, with a color for each run, or only these terms. Without `all`, effects of groups that are not
+/// named are left out.
+///
+/// # Errors
+/// When no run has such a term, or the runs have different kinds of ratios.
+#[cfg(feature = "plots")]
+pub fn forest(runs: &[CoefficientsOfRun], terms: &[String], all: bool) -> Result<Figure> {
+    let kind = |run: &CoefficientsOfRun| run.coefficients.ratio.unwrap_or("coefficient");
+    if let [first, others @ ..] = runs
+        && let Some(other) = others.iter().find(|run| run.coefficients.ratio != first.coefficients.ratio)
+    {
+        return Err(ReportError::Missing(format!(
+            "--output: the terms of {} are {}s, those of {} are {}s, which have no axis in common: compare models of one kind",
+            first.run,
+            kind(first),
+            other.run,
+            kind(other)
+        )));
+    }
+    let has = |term: &String| runs.iter().any(|run| !run.coefficients.effects(std::slice::from_ref(term), true).is_empty());
+    if let Some(term) = terms.iter().find(|term| !has(term)) {
+        return Err(ReportError::Missing(format!(
+            "--parameter {term}: no run has such a column or group; leave out --output to see all terms"
+        )));
+    }
+    let named: Vec<(&str, &Coefficients)> = runs.iter().map(|run| (run.run.as_str(), &run.coefficients)).collect();
+    let none = || ReportError::Missing("--output: these runs have no effects of columns; --all draws those of groups".into());
+    Coefficients::forest(&named, terms, all).ok_or_else(none)
 }
 
 /// A line for each run and term.

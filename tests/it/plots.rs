@@ -254,10 +254,7 @@ fn seeds_share_a_row_and_the_best_is_marked_if_they_tell() {
     assert!(lines[1].contains("dsvgd") && lines[1].contains("0.8529 ± 0.0130 *"), "{table}");
     assert!(lines[1].contains("0.0222 ± 0.0000") && !table.contains("- ±"), "{table}");
     assert_eq!((lines[1].matches('*').count(), lines[2].matches('*').count()), (1, 0), "{table}");
-    assert!(
-        table.contains("no mark for ece, mce_20, log_likelihood: the seeds explain the differences between settings"),
-        "{table}"
-    );
+    assert!(table.contains("no mark for ece, mce_20, log_likelihood: so few seeds do not tell the settings apart"), "{table}");
     assert!(table.contains("mean ± standard deviation over seeds") && table.contains("Welch's t-test"), "{table}");
     let each = cli.stdout(&format!("compare {seeds} --each-run"));
     assert!(each.lines().filter(|line| line.contains("svgd")).count() == 6 && !each.contains('*'), "{each}");
@@ -333,6 +330,135 @@ fn a_comparison_draws_seeds_as_one_line() {
     assert!(drawn("--against round").contains(">Accuracy by round<"));
     assert!(drawn("--against bytes").contains("bytes received and sent by agents"));
     assert!(!cli.exists("c.png"));
+}
+
+/// The log-likelihood −1/2 and an accuracy that grows by 1 % a round, in every `every`-th round from `first` to 60, and bytes of each round.
+fn evaluated(first: usize, every: usize, bytes: f64) -> Vec<Row> {
+    let metrics = (first..=60).step_by(every).map(|step| {
+        row("metrics", step as u64, &[("accuracy", 0.2 + 0.01 * step as f64), ("log_likelihood", -0.5), ("ece", f64::NAN)])
+    });
+    let history = (0..=60).map(|step| row("history", step, &[("bytes", bytes * step as f64)]));
+    metrics.chain(history).collect()
+}
+
+/// The areas of the bands in a figure.
+fn bands(svg: &str) -> usize {
+    svg.matches("fill-opacity=\"0.2\"/>").count()
+}
+
+#[test]
+fn seeds_that_were_evaluated_in_other_rounds_share_a_line() {
+    let cli = Cli::new();
+    for (seed, every) in [(1, 7), (2, 9), (3, 11)] {
+        for (name, step, bytes) in [("a", 0.1, 100.0), ("b", 0.2, 300.0)] {
+            let config = config("dsgld", seed, &format!("step = {step}"));
+            write(&cli, &format!("runs/{name}-{seed}"), &config, &[], &evaluated(every, every, bytes));
+        }
+    }
+    let drawn = |arguments: &str| {
+        let output = cli.succeed(&format!("{arguments} --bare"));
+        assert!(output.stderr.contains("wrote f.svg") && !output.stderr.contains("not in the figure"), "{}", output.stderr);
+        let svg = cli.read("f.svg");
+        // An area for each band, besides those of the legend.
+        let (paths, polygons) = (svg.matches("<path").count(), svg.matches("Z\" fill=").count());
+        assert!(polygons == 2 && bands(&svg) == 4 && paths > 6, "{svg}");
+        svg
+    };
+    for axis in ["round", "bytes"] {
+        drawn(&format!("compare runs --metric accuracy --against {axis} --output f.svg"));
+        let svg = drawn(&format!("plot runs --metric accuracy --against {axis} --output f.svg"));
+        assert!(!svg.contains("logarithmic") && svg.contains(">step 0.2<"), "{svg}");
+    }
+    cli.succeed("compare runs --metric accuracy --output f.svg");
+    for says in ["Mean and sd of 3 seeds.", "interpolated"] {
+        assert!(cli.read("f.svg").contains(says), "{}", cli.read("f.svg"));
+    }
+    // Without a finite value there is no line, and the key of the line is left out with it.
+    let empty = cli.run("compare runs --metric ece --output none.svg");
+    assert!(empty.code == 0 && empty.stderr.contains("no figure: no line of ece can be drawn"), "{}", empty.stderr);
+    assert!(!cli.exists("none.svg"));
+    // Two seeds that were evaluated in rounds that do not overlap.
+    write(&cli, "apart/1", &config("dsgld", 1, "step = 0.3"), &[], &evaluated(50, 5, 100.0));
+    let mut early = evaluated(5, 5, 100.0);
+    early.retain(|row| row.table == "history" || row.step < 40);
+    write(&cli, "apart/2", &config("dsgld", 2, "step = 0.3"), &[], &early);
+    let output = cli.succeed("compare runs apart --metric accuracy --against round --output f.svg");
+    let says = "step 0.3: not in the figure: there is no round where all of its 2 seeds have a finite accuracy";
+    assert!(output.stderr.contains(says), "{}", output.stderr);
+    assert!(!cli.read("f.svg").contains(">step 0.3<") && cli.read("f.svg").contains(">step 0.2<"));
+}
+
+#[test]
+fn bytes_of_different_magnitudes_have_a_logarithmic_axis() {
+    let cli = Cli::new();
+    for (step, bytes) in [(0.1, 100.0), (0.2, 1e5)] {
+        write(&cli, &format!("runs/{step}"), &config("dsgld", 1, &format!("step = {step}")), &[], &evaluated(0, 10, bytes));
+    }
+    cli.succeed("compare runs --metric accuracy --against bytes --output f.svg");
+    let svg = cli.read("f.svg");
+    assert!(svg.contains(">bytes received and sent by agents, logarithmic<") && svg.contains(">100000<"), "{svg}");
+    cli.succeed("compare runs --metric accuracy --against round --output f.svg");
+    assert!(!cli.read("f.svg").contains("logarithmic"));
+}
+
+#[test]
+fn a_comparison_draws_the_reliability_of_each_setting() {
+    let cli = Cli::new();
+    for seed in 1..=3 {
+        let rows: Vec<Row> = rows(6, seed, true).into_iter().chain(reliability(3)).chain(reliability(6)).collect();
+        write(&cli, &format!("runs/a-{seed}"), &config("dsvgd", seed, "particles = 20"), &[], &rows);
+    }
+    let one: Vec<Row> = rows(6, 1, true).into_iter().chain(reliability(6)).collect();
+    write(&cli, "runs/b", &config("svgd", 1, "particles = 20"), &[], &one);
+    write(&cli, "runs/c", &config("pvi", 1, "particles = 20"), &[], &rows(6, 1, true));
+    let output = cli.succeed("compare runs --reliability --output r.svg");
+    assert!(output.stderr.contains("c: not in the figure: it has no reliability table"), "{}", output.stderr);
+    assert!(output.stdout.contains("settings") && output.stderr.contains("wrote r.svg"), "{}", output.written());
+    let svg = cli.read("r.svg");
+    for says in [">Reliability<", ">dsvgd (3 seeds)<", ">svgd<", ">perfect calibration<", ">confidence<", "5 runs"] {
+        assert!(svg.contains(says), "{says} in {svg}");
+    }
+    assert!(svg.contains("Bins of several seeds are weighted by their test rows.") && !svg.contains(">pvi<"), "{svg}");
+    // The diagonal and two curves, and the rows of two curves: eight bins have rows.
+    assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("<circle").count()), (5, 2 * 2 * 8 + 2));
+    cli.refuse("compare runs/c particles --reliability --output r.svg", &["particles: there is no such folder"]);
+    particles(&cli);
+    cli.refuse("compare runs/c particles --reliability --output r.svg", &["--reliability: no run has a reliability table"]);
+    cli.alone("compare runs --reliability").end(2, &["--output <FILE>"]);
+    cli.alone("compare runs --reliability --metric ece --output r.svg").end(2, &["cannot be used with"]);
+}
+
+/// Two logistic regressions on the same rows, of which one lacks a column.
+#[test]
+fn a_comparison_draws_the_coefficients_of_regressions() {
+    let cli = Cli::new();
+    let line = |row: usize| {
+        let noise = |factor: f64| (0.618_033_988_749_895 * row as f64 * factor + 0.13 * factor).fract();
+        let (age, dose, smoker) = (20 + row * 13 % 50, 4.0 * noise(3.0), if row.is_multiple_of(3) { "yes" } else { "no" });
+        let ill = if noise(1.0) < 1.0 / (1.0 + (-0.06 * (age as f64 - 45.0)).exp()) { "yes" } else { "no" };
+        format!("{age},{dose:.2},{smoker},{ill}\n")
+    };
+    cli.write("table.csv", format!("age,dose,smoker,ill\n{}", (0..80).map(line).collect::<String>()));
+    for (name, without) in [("all", ""), ("some", "--drop dose")] {
+        cli.succeed(&format!("import table.csv --label ill --categorical smoker {without} -o {name}.h5"));
+        cli.succeed(&format!("init hmc --data {name}.h5 -o {name}.toml"));
+        cli.succeed(&format!("run {name}.toml --set method.draws=200 --output {name}"));
+    }
+    let output = cli.succeed("compare all some --coefficients --output forest.svg");
+    assert!(output.stdout.contains("in the units of the data") && output.stderr.contains("wrote forest.svg"));
+    let svg = cli.read("forest.svg");
+    for says in [">Odds ratios<", ">all<", ">some<", ">age<", ">dose<", ">smoker[yes]<", ">odds ratio of yes against no<"] {
+        assert!(svg.contains(says), "{says} in {svg}");
+    }
+    // Three terms of one run, two of the other, and the two keys. Both runs have colors of their own.
+    let circles = |svg: &str, color: &str| svg.lines().filter(|line| line.starts_with("<circle") && line.contains(color)).count();
+    assert_eq!((circles(&svg, "#0072b2"), circles(&svg, "#d55e00"), circles(&svg, "fill")), (4, 3, 7));
+    cli.succeed("compare all some --coefficients --output forest.svg --parameter smoker --parameter dose");
+    let svg = cli.read("forest.svg");
+    assert!(!svg.contains(">age<") && svg.contains(">dose<") && svg.contains(">smoker[yes]<"), "{svg}");
+    cli.refuse("compare all some --coefficients --output f.svg --parameter height", &["--parameter height: no run has"]);
+    cli.alone("compare all some --coefficients --parameter age").end(2, &["--output <FILE>"]);
+    assert!(!cli.exists("f.svg"));
 }
 
 #[test]

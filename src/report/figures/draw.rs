@@ -1,20 +1,16 @@
-//! Figures of a run by kind, and the figure of a comparison.
+//! Figures of a run by kind.
 
 use super::kind::FigureKind;
 use crate::methods::common::full_scores::SCORES;
-use crate::metrics::seeds::Band;
-use crate::plots::{self, Curve, Figure, HistoryOptions};
+use crate::metrics::Classification;
+use crate::plots::{self, Figure, HistoryOptions};
 use crate::report::coefficients::{CoefficientOptions, Coefficients, InDataUnits, is_standardized};
-use crate::report::comparison::Comparison;
-use crate::report::error::{ReportError, Result};
+use crate::report::error::Result;
 use crate::report::posterior::PosteriorGroup;
 use crate::report::run::RunResults;
 use crate::report::test_rows::TestRows;
-use crate::results::{POSTERIOR, SampleKind, Samples, XAxis};
+use crate::results::{POSTERIOR, ResultFile, SampleKind, Samples};
 use std::cell::OnceCell;
-
-/// The metric of a comparison unless another one is named: the first of these that a run has.
-const DEFAULT_METRICS: [&str; 4] = ["accuracy", "rmse", "perplexity", "log_likelihood"];
 
 /// The figures of a run, whose draws are read when the first figure needs them.
 pub struct RunFigures<'a> {
@@ -49,16 +45,10 @@ impl<'a> RunFigures<'a> {
     pub fn figure(&self, kind: FigureKind, options: &HistoryOptions, parameters: &[String]) -> Result<Option<Figure>> {
         let figure = match kind {
             FigureKind::History => plots::history(&self.run.file, options)?,
-            FigureKind::Reliability => {
-                let file = &self.run.file;
-                let has_chains =
-                    file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? == SampleKind::Chains;
-                let test_rows = if has_chains { TestRows::of(file)? } else { None };
-                match test_rows.and_then(|rows| rows.classes) {
-                    Some(found) => Some(plots::reliability_of_draws(&found)),
-                    None => plots::reliability(file)?,
-                }
-            }
+            FigureKind::Reliability => match classes_of_draws(&self.run.file)? {
+                Some(found) => Some(plots::reliability_of_draws(&found)),
+                None => plots::reliability(&self.run.file)?,
+            },
             FigureKind::Posterior => self.samples()?.map(|samples| plots::posterior(samples, parameters)).transpose()?.flatten(),
             FigureKind::Chains => self
                 .samples()?
@@ -68,7 +58,7 @@ impl<'a> RunFigures<'a> {
                 .flatten(),
             FigureKind::Bias => self.bias()?,
             FigureKind::Coefficients => match Coefficients::of(&self.run.file, &self.coefficients)? {
-                InDataUnits::Table(coefficients) => coefficients.forest(parameters),
+                InDataUnits::Table(coefficients) => Coefficients::forest(&[("", &coefficients)], parameters, true),
                 InDataUnits::Unknown(_) | InDataUnits::Nothing => None,
             },
         };
@@ -116,45 +106,12 @@ impl<'a> RunFigures<'a> {
     }
 }
 
-/// The curves of a metric for several runs.
-pub struct ComparisonFigure {
-    /// The figure; `None` if no run has the metric on this axis.
-    pub figure: Option<Figure>,
-    /// Why runs are not in the figure, in a sentence each.
-    pub left_out: Vec<String>,
-}
-
-impl ComparisonFigure {
-    /// Draws a metric, or the usual one, of all runs of a comparison.
-    ///
-    /// # Errors
-    /// When no run has the metric, or results cannot be read.
-    pub fn new(comparison: &Comparison, runs: &[RunResults], metric: Option<&str>, axis: XAxis, band: Band) -> Result<Self> {
-        let is_there = |name: &&str| comparison.metrics.iter().any(|metric| metric == name);
-        let usual = || DEFAULT_METRICS.into_iter().find(is_there).or(comparison.metrics.first().map(String::as_str));
-        let Some(metric) = metric.or_else(usual) else {
-            let message = "these runs have no metrics: name a column of their histories with --metric";
-            return Err(ReportError::Missing(message.into()));
-        };
-        comparison.check_metric(runs, metric)?;
-        let (mut curves, mut left_out) = (Vec::new(), Vec::new());
-        for group in &comparison.groups {
-            let mut points_of_runs = Vec::new();
-            for &member in &group.members {
-                match runs[member].file.curve(metric, axis)? {
-                    Some(points) => points_of_runs.push(points),
-                    None => {
-                        let run = &comparison.runs[member].run;
-                        left_out.push(format!("{run}: not in the figure: it has no {metric} by {}", axis.name()));
-                    }
-                }
-            }
-            if !points_of_runs.is_empty() {
-                curves.push(Curve { label: group.label.clone(), runs: points_of_runs });
-            }
-        }
-        let figure = plots::comparison(metric, axis, &curves, band);
-        let figure = (!curves.is_empty()).then(|| Figure { subtitle: comparison.heading(), ..figure });
-        Ok(Self { figure, left_out })
-    }
+/// The metrics of predictions by all draws of all chains, if the run has chains and classes.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn classes_of_draws(file: &ResultFile) -> Result<Option<Classification>> {
+    let has_chains = file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? == SampleKind::Chains;
+    let test_rows = if has_chains { TestRows::of(file)? } else { None };
+    Ok(test_rows.and_then(|rows| rows.classes))
 }
