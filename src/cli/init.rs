@@ -30,7 +30,7 @@ Which method for what:
   svgd             particles in many rounds that sum gradients
   pvi, gvi         a Gaussian approximation: the fastest
   lda              topic models, with the same bits on any number of agents and ranks
-  adlda            topic models, with priors that are estimated if wanted";
+  adlda, async_lda topic models as in the papers";
 
 /// Tables with more rows get minibatches for intervals.
 const MANY_ROWS: usize = 100_000;
@@ -50,7 +50,7 @@ impl Goal {
     /// The method for data of this kind, and why; topic models have one for all goals.
     fn method(self, data: Option<&DataFile>) -> (&'static str, String) {
         match (self, data) {
-            (_, Some(DataFile::Corpus(_))) => ("adlda", "the data are documents".into()),
+            (_, Some(DataFile::Corpus(_))) => ("lda", "the data are documents".into()),
             (Self::Intervals, Some(data)) if data.len(Split::Train) > MANY_ROWS => {
                 let rows = text::count(data.len(Split::Train));
                 ("sghmc", format!("intervals are wanted, and of {rows} rows each step should need only some"))

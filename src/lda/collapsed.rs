@@ -137,7 +137,7 @@ impl Tokens {
     }
 
     /// The range of tokens of each document.
-    pub(super) fn spans(&self) -> impl Iterator<Item = Range<usize>> {
+    pub fn spans(&self) -> impl Iterator<Item = Range<usize>> {
         self.starts.windows(2).map(|span| span[0]..span[1])
     }
 

@@ -5,7 +5,6 @@
 //! "Estimating a Dirichlet distribution"). It only needs the histogram of the counts (Wallach 2008, "Structured topic models for
 //! language", section 2.3).
 
-use super::collapsed::Tokens;
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::digamma;
 use std::collections::BTreeMap;
@@ -57,21 +56,25 @@ const MAX_STEPS: usize = 20;
 const TOLERANCE: f64 = 1e-6;
 
 impl PriorStatistics {
-    /// The statistics for α: the number of tokens of each document with each of K topics.
+    /// The statistics for α: the number of tokens of each document with each of K topics. A document has the tokens of a span.
     ///
     /// # Panics
-    /// If the numbers of topics and tokens differ, or a topic is not below K.
-    pub fn of_documents(tokens: &Tokens, topics: &[u32], all: usize) -> Self {
-        assert_eq!(tokens.len(), topics.len(), "one topic per token is needed");
+    /// If a span exceeds the topics, or a topic is not below K.
+    pub fn of_documents<T: Copy + Into<u32>>(spans: impl Iterator<Item = Range<usize>>, topics: &[T], all: usize) -> Self {
         let mut in_document = vec![0_u32; all];
-        let mut counts = Tally::default();
-        for span in tokens.spans() {
+        let (mut counts, mut totals) = (Tally::default(), Tally::default());
+        let place = |topic: &T| {
+            let topic: u32 = (*topic).into();
+            topic as usize
+        };
+        for span in spans {
             let topics = &topics[span];
-            topics.iter().for_each(|&topic| in_document[topic as usize] += 1);
-            topics.iter().for_each(|&topic| counts.add(std::mem::take(&mut in_document[topic as usize])));
+            topics.iter().for_each(|topic| in_document[place(topic)] += 1);
+            topics.iter().for_each(|topic| counts.add(std::mem::take(&mut in_document[place(topic)])));
+            // A document has fewer than 2^32 tokens.
+            totals.add(topics.len() as u32);
         }
-        // A document has fewer than 2^32 tokens.
-        Self { counts: counts.into(), totals: tokens.spans().map(|span| span.len() as u32).collect() }
+        Self { counts: counts.into(), totals: totals.into() }
     }
 
     /// The statistics for β: the topic-word counts (W × K, at least 0) of the topics in the range `some`.
@@ -189,7 +192,7 @@ impl From<Tally> for Histogram {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::lda::Documents;
+    use crate::lda::{Documents, Tokens};
     use crate::random::{Purpose, Seed, Who};
     use rand::RngExt;
     use statrs::function::gamma::ln_gamma;
@@ -253,7 +256,7 @@ mod tests {
             counts.push(vec![0; topics]);
             let best = brute_force(&counts);
             let (tokens, assigned) = corpus(&counts);
-            let of_documents = PriorStatistics::of_documents(&tokens, &assigned, topics);
+            let of_documents = PriorStatistics::of_documents(tokens.spans(), &assigned, topics);
             // As topics: words and topics change places.
             let of_words: Vec<i32> = (0..topics).flat_map(|word| counts.iter().map(move |row| row[word] as i32)).collect();
             let mut of_topics = PriorStatistics::of_topics(&of_words, counts.len(), 0..7);
@@ -276,7 +279,7 @@ mod tests {
     fn uninformative_counts_keep_the_prior_and_estimates_stay_in_range() {
         let improved = |counts: &[Vec<u32>], prior: f64| {
             let (tokens, topics) = corpus(counts);
-            converged(&PriorStatistics::of_documents(&tokens, &topics, counts[0].len()), prior, counts[0].len())
+            converged(&PriorStatistics::of_documents(tokens.spans(), &topics, counts[0].len()), prior, counts[0].len())
         };
         assert_eq!(PriorStatistics::default().update_prior(0.3, 5), 0.3);
         assert_eq!(improved(&[vec![0, 0], vec![0, 0]], 0.3), 0.3);

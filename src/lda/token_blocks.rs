@@ -5,6 +5,7 @@
 //! document and 2 bytes for its topic are all that a token needs.
 
 use super::documents::Documents;
+use std::ops::Range;
 
 /// The maximum number of topics: topics and the mark for no topic are `u16`.
 pub const MAX_TOPICS: u32 = 65_534;
@@ -100,6 +101,18 @@ impl TokenBlocks {
         self.tokens
     }
 
+    /// The tokens of each document, in document order.
+    pub fn spans(&self) -> impl Iterator<Item = Range<usize>> {
+        let firsts = self.blocks.iter().scan(0, |tokens, block| {
+            let first = *tokens;
+            *tokens += block.len();
+            Some((first, block))
+        });
+        firsts.flat_map(|(first, block)| {
+            block.starts.windows(2).map(move |span| first + span[0] as usize..first + span[1] as usize)
+        })
+    }
+
     /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens == 0
@@ -166,6 +179,7 @@ mod tests {
         };
         let second = TokenBlock { first_document: 3, starts: vec![0, 1], word_ends: vec![(2, 1)], documents: vec![0] };
         assert_eq!(blocks.blocks, [first, second]);
+        assert_eq!(blocks.spans().collect::<Vec<_>>(), [0..3, 3..3, 3..6, 6..7]);
     }
 
     #[test]

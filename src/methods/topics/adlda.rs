@@ -5,8 +5,9 @@
 //! collapsed Gibbs sampling. Agents sum their changes among themselves; the counts do not pass through the server. If priors are optimized,
 //! agents report histograms of the counts before a sweep, and the server's estimates are used from the next sweep on.
 
+use super::prior_updates::PriorEvidence;
 use super::problem::TopicProblem;
-use super::shard::{PriorEvidence, Shard, SweepReport, check_conserved, check_token_count, log_history, record_draw};
+use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
 use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
@@ -153,7 +154,7 @@ impl Server<AdLda> for AdLdaServer {
         let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
         state.priors = PriorEvidence::update_priors(evidence, problem, state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", state.tokens as f64)];
-        log_history(settings, state.done, state.priors, &columns, cx);
+        settings.prior_updates().log_history(state.done, state.priors, &columns, cx);
         self.request(out);
         Ok(())
     }

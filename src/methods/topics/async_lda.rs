@@ -5,10 +5,9 @@
 //! agent's copy always counts its own tokens. If priors are optimized, agents report histograms of the counts before some of their sweeps.
 //! Once all agents have reported, the server estimates the priors from their latest reports, and sends them with n.
 
+use super::prior_updates::PriorEvidence;
 use super::problem::TopicProblem;
-use super::shard::{
-    PriorEvidence, Shard, SweepReport, check_conserved, check_token_count, log_history, record_draw, split_priors,
-};
+use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw, split_priors};
 use super::sweeps::SweepSettings;
 use crate::cluster::{
     Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
@@ -178,7 +177,12 @@ impl Server<AsyncLda> for AsyncLdaServer {
         if swept.is_multiple_of(u64::from(agents)) {
             let sweep = swept / u64::from(agents);
             record_draw(problem, &state.counts.0, sweep, settings, cx)?;
-            log_history(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
+            settings.prior_updates().log_history(
+                sweep,
+                priors,
+                &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)],
+                cx,
+            );
         }
         self.request(reported.from, out);
         Ok(())

@@ -11,11 +11,14 @@
 //! given the ones before, and agents pass on the counts. Then all documents get topics in the first sweep. In the first sweeps the topics get
 //! a background of the frequencies of words, which decreases: without it, what the first documents happen to have stays for long.
 
+use super::prior_updates::{OptimizePriors, PriorEvidence, PriorUpdates};
 use super::problem::TopicProblem;
 use super::shard::{check_conserved, check_token_count, split_priors};
-use crate::cluster::record::HISTORY;
+use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
-use crate::lda::{Documents, FixedSweep, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
+use crate::lda::{
+    Documents, FixedSweep, PriorStatistics, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
+};
 use crate::methods::common::settings::{
     Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod, at_least_one, no_draws,
 };
@@ -44,6 +47,12 @@ pub struct LdaSamplerSettings {
     /// given the topics of all other tokens, which needs fewer sweeps and is approximate; or `"auto"`, collapsed during burn-in and drawn
     /// afterwards.
     pub phi: PhiUpdate,
+    /// Priors that are estimated from the topics of all tokens, starting at the values of the model: `"none"`, `"alpha"` or `"both"`.
+    pub optimize: OptimizePriors,
+    /// Sweeps between estimates.
+    pub optimize_every: u64,
+    /// Sweeps before the first estimate: from the topics of the first sweeps, alpha would be far too large.
+    pub optimize_after: u64,
 }
 
 /// How φ is set before a sweep.
@@ -61,7 +70,8 @@ pub enum PhiUpdate {
 
 impl Default for LdaSamplerSettings {
     fn default() -> Self {
-        Self { rounds: 200, burn_in: 100, thin: 20, phi: PhiUpdate::default() }
+        let SweepSettings { rounds, burn_in, thin, optimize, optimize_every, optimize_after, .. } = SweepSettings::default();
+        Self { rounds, burn_in, thin, phi: PhiUpdate::default(), optimize, optimize_every, optimize_after }
     }
 }
 
@@ -97,6 +107,11 @@ impl LdaSamplerSettings {
         done >= collapsed.max(1)
     }
 
+    /// When priors are estimated.
+    fn prior_updates(&self) -> PriorUpdates {
+        PriorUpdates { optimize: self.optimize, every: self.optimize_every, after: self.optimize_after }
+    }
+
     /// Whether φ is recorded after `done` sweeps.
     fn records(&self, done: u64) -> bool {
         draws(done, self.burn_in, self.thin) > draws(done.saturating_sub(1), self.burn_in, self.thin)
@@ -114,6 +129,7 @@ impl MethodSettings for LdaSamplerSettings {
 
     fn check(&self) -> Result<(), KeyError> {
         at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
+        self.prior_updates().check(self.rounds)?;
         if self.burn_in.saturating_add(self.thin) > self.rounds {
             return Err(no_draws(self.burn_in, self.thin, self.rounds));
         }
@@ -180,7 +196,24 @@ pub enum Task {
         counted: u64,
         /// The number of the first document of each agent.
         first_documents: Vec<u64>,
+        /// The priors of the sweep.
+        priors: Priors,
     },
+}
+
+/// The report of an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The documents and tokens of the agent, or those that it has drawn in turn.
+    size: ShardSize,
+    /// Statistics for the estimate of the priors, if one is due.
+    evidence: Option<PriorEvidence>,
+}
+
+impl From<ShardSize> for Report {
+    fn from(size: ShardSize) -> Self {
+        Self { size, evidence: None }
+    }
 }
 
 /// A number of documents with their tokens.
@@ -194,7 +227,7 @@ impl Method for Lda {
     const NAME: &'static str = "lda";
     type Number = i32;
     type Task = Task;
-    type Report = ShardSize;
+    type Report = Report;
     type Server = LdaServer;
     type Agent = LdaAgent;
 
@@ -203,7 +236,8 @@ impl Method for Lda {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<LdaServer> {
-        Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_default() })
+        let initial = || ServerState { sizes: Vec::new(), in_turn: 0, counted: 0, done: 0, priors: self.problem.priors() };
+        Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_else(initial) })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<LdaAgent> {
@@ -222,7 +256,7 @@ impl Method for Lda {
 }
 
 /// The server's state.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
     /// The documents and tokens of each agent; empty before they are known.
     sizes: Vec<ShardSize>,
@@ -232,6 +266,8 @@ pub struct ServerState {
     counted: u64,
     /// The number of completed sweeps.
     done: u64,
+    /// The current α and β.
+    priors: Priors,
 }
 
 impl ServerState {
@@ -294,7 +330,7 @@ impl LdaServer {
     fn request_sweep(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
         let first_documents = state.before().iter().map(|before| before.documents).collect();
-        let task = Task::Sweep { done: state.done, counted: state.counted, first_documents };
+        let task = Task::Sweep { done: state.done, counted: state.counted, first_documents, priors: state.priors };
         let request = out.request(0..agents, task).with_transfer();
         if state.done < self.method.settings.rounds {
             request.sum_to(0..agents);
@@ -317,12 +353,12 @@ impl Server<Lda> for LdaServer {
     fn receive(&mut self, response: Response<Lda>, out: &mut Outbox<Lda>, cx: &mut Context) -> Result<()> {
         let rounds = self.method.settings.rounds;
         if self.state.sizes.is_empty() {
-            self.state.sizes = response.reports.iter().map(|reported| reported.report).collect();
+            self.state.sizes = response.reports.iter().map(|reported| reported.report.size).collect();
             check_token_count(self.state.all().tokens)?;
             self.request_in_turn(out);
         } else if self.state.in_turn < self.state.agents_in_turn() {
             self.state.in_turn += 1;
-            self.state.counted += response.only()?.report.tokens;
+            self.state.counted += response.only()?.report.size.tokens;
             if self.state.in_turn < self.state.agents_in_turn() {
                 self.request_in_turn(out);
             } else {
@@ -332,8 +368,11 @@ impl Server<Lda> for LdaServer {
             let tokens = self.state.all().tokens;
             (self.state.done, self.state.counted) = (self.state.done + 1, tokens);
             let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+            let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
+            let Lda { problem, settings, .. } = &self.method;
+            self.state.priors = PriorEvidence::update_priors(evidence, problem, self.state.priors);
             let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", tokens as f64)];
-            cx.log_row(HISTORY, self.state.done, columns);
+            settings.prior_updates().log_history(self.state.done, self.state.priors, &columns, cx);
             self.request_sweep(out);
         }
         Ok(())
@@ -365,7 +404,7 @@ pub struct LdaAgent {
     method: Lda,
     blocks: TokenBlocks,
     state: AgentState,
-    /// The counts of all agents, followed by the priors (W × K + 4). The next task brings them to a resumed run.
+    /// The counts of all agents, followed by the priors of the sweep that they are from (W × K + 4). The next task brings them to a resumed run.
     counts: Body<i32>,
 }
 
@@ -408,8 +447,8 @@ impl LdaAgent {
     }
 
     /// Draws new topics for all tokens, and returns their counts (W × K).
-    fn sweep(&mut self, table: &TopicTable, done: u64, first_document: u64, cx: &Context) -> Vec<i32> {
-        let TopicProblem { topics, alpha, .. } = self.method.problem;
+    fn sweep(&mut self, table: &TopicTable, done: u64, alpha: f64, first_document: u64, cx: &Context) -> Vec<i32> {
+        let topics = self.method.problem.topics;
         let assigned = &mut self.state.topics.0;
         if done == 0 {
             // There are fewer topics than 2^16: no token has one yet.
@@ -421,10 +460,20 @@ impl LdaAgent {
         counts
     }
 
+    /// Statistics of the topics before a sweep, if priors are estimated from them.
+    fn evidence(&self, done: u64) -> Result<Option<PriorEvidence>> {
+        let Lda { problem, settings, .. } = &self.method;
+        let updates = settings.prior_updates();
+        if !updates.is_due(done) {
+            return Ok(None);
+        }
+        let of_documents = PriorStatistics::of_documents(self.blocks.spans(), &self.state.topics.0, problem.topics as usize);
+        Ok(Some(updates.evidence(of_documents, split_priors(&self.counts, problem)?.0, self.id, problem)))
+    }
+
     /// Counts, followed by the priors. Only the first agent adds these, so that the sum over agents has them once.
-    fn with_priors(&self, mut counts: Vec<i32>) -> Body<i32> {
-        let priors = if self.id == 0 { self.method.problem.priors().to_words() } else { [0; Priors::WORDS] };
-        counts.extend(priors);
+    fn with_priors(&self, mut counts: Vec<i32>, priors: Priors) -> Body<i32> {
+        counts.extend(if self.id == 0 { priors.to_words() } else { [0; Priors::WORDS] });
         counts.into()
     }
 }
@@ -441,10 +490,10 @@ impl Agent<Lda> for LdaAgent {
         &self.counts
     }
 
-    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(ShardSize, Body<i32>)> {
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(Report, Body<i32>)> {
         let size = ShardSize { documents: self.blocks.documents() as u64, tokens: self.blocks.len() as u64 };
         match task {
-            Task::Measure => Ok((size, Body::empty())),
+            Task::Measure => Ok((size.into(), Body::empty())),
             &Task::DrawInTurn { first_document, tokens_before, documents } => {
                 let problem = &self.method.problem;
                 let mut counts = match self.id {
@@ -453,27 +502,28 @@ impl Agent<Lda> for LdaAgent {
                 };
                 let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
                 counts.extend(problem.priors().to_words());
-                Ok((drawn, counts.into()))
+                Ok((drawn.into(), counts.into()))
             }
-            Task::Sweep { done, counted, first_documents } => {
-                let (done, settings) = (*done, self.method.settings);
+            Task::Sweep { done, counted, first_documents, priors } => {
+                let (done, priors, settings) = (*done, *priors, self.method.settings);
                 self.counts = body;
                 let is_recorded = self.id == 0 && settings.records(done);
                 if done == settings.rounds && !is_recorded {
-                    return Ok((size, Body::empty()));
+                    return Ok((size.into(), Body::empty()));
                 }
-                let table = self.method.table.at(&self.method, &self.counts, done, *counted, cx)?;
+                let table = self.method.table.at(&self.method, &self.counts, (done, *counted), priors.beta, cx)?;
                 if is_recorded {
                     self.record(&table, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
                 }
                 if done == settings.rounds {
-                    return Ok((size, Body::empty()));
+                    return Ok((size.into(), Body::empty()));
                 }
                 let Some(&first_document) = first_documents.get(self.id as usize) else {
                     return Err(format!("the task has {} agents", first_documents.len()).into());
                 };
-                let counts = self.sweep(&table, done, first_document, cx);
-                Ok((size, self.with_priors(counts)))
+                let evidence = self.evidence(done)?;
+                let counts = self.sweep(&table, done, priors.alpha, first_document, cx);
+                Ok((Report { size, evidence }, self.with_priors(counts, priors)))
             }
         }
     }
@@ -491,8 +541,8 @@ struct TableOfSweep {
 
 impl SharedTable {
     /// The table after `done` sweeps. `array` begins with the counts of all agents (W × K), of `counted` tokens.
-    fn at(&self, method: &Lda, array: &[i32], done: u64, counted: u64, cx: &Context) -> Result<Arc<TopicTable>> {
-        let TopicProblem { vocabulary, topics, beta, .. } = method.problem;
+    fn at(&self, method: &Lda, array: &[i32], (done, counted): (u64, u64), beta: f64, cx: &Context) -> Result<Arc<TopicTable>> {
+        let TopicProblem { vocabulary, topics, .. } = method.problem;
         let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = shared.as_ref().filter(|shared| shared.id == id) {

@@ -1,8 +1,8 @@
 //! Collapsed Gibbs sweeps over the tokens of one agent, for AD-LDA and asynchronous LDA.
 
+use super::prior_updates::PriorEvidence;
 use super::problem::TopicProblem;
-use super::sweeps::{OptimizePriors, SweepBy, SweepSettings};
-use crate::cluster::record::HISTORY;
+use super::sweeps::{SweepBy, SweepSettings};
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{PriorStatistics, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_topics_sequentially};
 use crate::methods::common::thinning::draws;
@@ -18,31 +18,6 @@ pub struct SweepReport {
     pub evidence: Option<PriorEvidence>,
 }
 
-/// Statistics of one agent for the estimate of the priors.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct PriorEvidence {
-    /// For α, from the documents of the agent.
-    alpha: PriorStatistics,
-    /// For β, from the topics assigned to the agent.
-    beta: PriorStatistics,
-}
-
-impl PriorEvidence {
-    /// Updates the priors from the statistics of all agents. These are integers, so their sum does not depend on the order.
-    pub fn update_priors<'a>(all_agents: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
-        let mut sum = Self::default();
-        for evidence in all_agents {
-            sum.alpha.merge(&evidence.alpha);
-            sum.beta.merge(&evidence.beta);
-        }
-        // A prior without statistics does not change.
-        Priors {
-            alpha: sum.alpha.update_prior(priors.alpha, problem.topics as usize),
-            beta: sum.beta.update_prior(priors.beta, problem.vocabulary as usize),
-        }
-    }
-}
-
 /// Splits an array into counts (W × K) and the priors that follow them.
 ///
 /// # Errors
@@ -54,13 +29,6 @@ pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Resu
             Err(format!("expected {1} topic-word counts and priors, got {0}", array.len(), problem.size() + Priors::WORDS).into())
         }
     }
-}
-
-/// Writes a row of the history, with the priors if they are optimized.
-pub(super) fn log_history(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
-    let optimized = settings.optimize != OptimizePriors::None;
-    let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
-    cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| optimized)));
 }
 
 /// The tokens of an agent.
@@ -92,22 +60,6 @@ impl Shard {
     /// The number of tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens.len() as u64
-    }
-
-    /// Statistics for the estimate of the priors. `topics` holds the topic of each token of this agent, `counts` are those of all agents
-    /// (W × K). For β, each agent contributes the statistics of a range of topics.
-    pub fn evidence(&self, topics: &[u32], counts: &[i32], optimize: OptimizePriors) -> PriorEvidence {
-        let topic_count = self.problem.topics as usize;
-        let first_topic =
-            |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
-        let topic_range = match optimize {
-            OptimizePriors::Both => first_topic(self.id)..first_topic(self.id + 1),
-            OptimizePriors::Alpha | OptimizePriors::None => 0..0,
-        };
-        PriorEvidence {
-            alpha: PriorStatistics::of_documents(&self.tokens, topics, topic_count),
-            beta: PriorStatistics::of_topics(counts, topic_count, topic_range),
-        }
     }
 
     /// Draws an initial topic for each token; returns the topics and their counts (W × K).
@@ -146,7 +98,9 @@ impl Shard {
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics do not fit the {} tokens of this agent", self.tokens.len()).into());
         }
-        let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimize));
+        let updates = settings.prior_updates();
+        let of_documents = || PriorStatistics::of_documents(self.tokens.spans(), topics, self.problem.topics as usize);
+        let evidence = updates.is_due(sweep).then(|| updates.evidence(of_documents(), counts, self.id, &self.problem));
         let mut swept = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.word_sweep {

@@ -1,5 +1,6 @@
 //! The settings of collapsed Gibbs sweeps over the topics of all tokens: shared by AD-LDA and asynchronous LDA.
 
+use super::prior_updates::{OptimizePriors, PriorUpdates};
 use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one, no_draws};
 use crate::methods::topics::{TopicArray, TopicPosterior};
 use crate::settings::KeyError;
@@ -38,19 +39,6 @@ pub enum SweepBy {
     Document,
 }
 
-/// The priors that are estimated during the run, by maximum likelihood given the topics of all tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OptimizePriors {
-    /// None: both stay fixed.
-    #[default]
-    None,
-    /// α.
-    Alpha,
-    /// α and β.
-    Both,
-}
-
 impl Default for SweepSettings {
     fn default() -> Self {
         Self {
@@ -67,21 +55,17 @@ impl Default for SweepSettings {
 
 impl SweepSettings {
     pub(super) fn check(&self) -> Result<(), KeyError> {
-        at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimize_every", self.optimize_every)])?;
-        if self.optimize != OptimizePriors::None && self.optimize_after >= self.rounds {
-            let sentence = format!("= {} leaves no estimate: the run has {} sweeps", self.optimize_after, self.rounds);
-            return Err(KeyError::invalid("optimize_after", sentence));
-        }
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
+        self.prior_updates().check(self.rounds)?;
         if self.burn_in.saturating_add(self.thin) > self.rounds {
             return Err(no_draws(self.burn_in, self.thin, self.rounds));
         }
         Ok(())
     }
 
-    /// Whether priors are estimated after `swept` sweeps.
-    pub(super) fn is_due(&self, swept: u64) -> bool {
-        let since = swept.checked_sub(self.optimize_after);
-        self.optimize != OptimizePriors::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimize_every))
+    /// When priors are estimated.
+    pub(super) fn prior_updates(&self) -> PriorUpdates {
+        PriorUpdates { optimize: self.optimize, every: self.optimize_every, after: self.optimize_after }
     }
 
     pub(super) fn needs(&self, agents: u32, parameters: usize) -> ResourceEstimate {

@@ -43,7 +43,18 @@ fn optimising(settings: SweepSettings) -> SweepSettings {
 
 /// Sweeps with a background, with φ at its mean, and with drawn φ.
 pub fn lda() -> Lda {
-    Lda::new(problem(5), LdaSamplerSettings { rounds: 7, burn_in: 3, thin: 2, phi: PhiUpdate::Auto })
+    Lda::new(
+        problem(5),
+        LdaSamplerSettings {
+            rounds: 7,
+            burn_in: 3,
+            thin: 2,
+            phi: PhiUpdate::Auto,
+            optimize: OptimizePriors::Both,
+            optimize_every: 2,
+            optimize_after: 1,
+        },
+    )
 }
 
 pub fn adlda() -> AdLda {

@@ -61,7 +61,7 @@ fn sweeps(rounds: u64, burn_in: u64, thin: u64, by: SweepBy) -> SweepSettings {
 
 /// Sweeps of `lda` with φ at its mean, of which every one is a draw.
 fn collapsed(rounds: u64, burn_in: u64) -> LdaSamplerSettings {
-    LdaSamplerSettings { rounds, burn_in, thin: 1, phi: PhiUpdate::Collapsed }
+    LdaSamplerSettings { rounds, burn_in, thin: 1, phi: PhiUpdate::Collapsed, ..LdaSamplerSettings::default() }
 }
 
 #[test]
@@ -541,7 +541,7 @@ where
 }
 
 /// The most likely priors, given the true topics of all tokens.
-fn by_true_topics() -> Priors {
+pub(super) fn by_true_topics() -> Priors {
     let (mut of_documents, mut of_words) = (PriorStatistics::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
     for number in 0..600 {
         let (_, mut tokens) = made(number);
@@ -550,7 +550,7 @@ fn by_true_topics() -> Priors {
         let mut document = Documents::new(MADE_WORDS);
         document.push(&(0..MADE_WORDS).collect::<Vec<_>>(), &made(number).0);
         let topics: Vec<u32> = tokens.iter().map(|&(_, topic)| topic).collect();
-        of_documents.merge(&PriorStatistics::of_documents(&Tokens::from_documents(&document), &topics, MADE_TOPICS));
+        of_documents.merge(&PriorStatistics::of_documents(Tokens::from_documents(&document).spans(), &topics, MADE_TOPICS));
         tokens.iter().for_each(|&(word, topic)| of_words[word as usize * MADE_TOPICS + topic as usize] += 1);
     }
     let of_topics = PriorStatistics::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
@@ -559,7 +559,7 @@ fn by_true_topics() -> Priors {
 }
 
 /// The factor between the mean of the last values and the truth.
-fn off(column: &[f64], truth: f64) -> f64 {
+pub(super) fn off(column: &[f64], truth: f64) -> f64 {
     let last = &column[column.len() - 50..];
     (last.iter().sum::<f64>() / 50.0 / truth).ln().abs().exp()
 }

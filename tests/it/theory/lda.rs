@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::adlda::made_run;
+use super::adlda::{by_true_topics, made_run, off};
 use crate::recording::{Recording, run};
 use mpibayes::cluster::JobOptions;
 use mpibayes::lda::{Documents, FixedSweep, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
@@ -39,7 +39,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
 }
 
 fn settings(rounds: u64, burn_in: u64, thin: u64, phi: PhiUpdate) -> LdaSamplerSettings {
-    LdaSamplerSettings { rounds, burn_in, thin, phi }
+    LdaSamplerSettings { rounds, burn_in, thin, phi, ..LdaSamplerSettings::default() }
 }
 
 const UPDATES: [PhiUpdate; 3] = [PhiUpdate::Auto, PhiUpdate::Drawn, PhiUpdate::Collapsed];
@@ -207,4 +207,32 @@ fn documents_and_topics_beyond_the_limits_are_errors() {
     };
     assert!(message(long).contains("document 0 has 65536 tokens: at most 65535 are supported. Split it"));
     assert!(message(problem(1, 65_535, 0.1, 0.1)).contains("65535 topics: at most 65534 are supported"));
+}
+
+/// From priors that are far away, estimates need more sweeps than those of `adlda`. Draws of φ then lead to the priors that the true topics
+/// suggest; means of φ leave β too large, as those of `adlda` do.
+#[test]
+fn estimated_priors_are_those_of_the_generated_documents() {
+    let truth = by_true_topics();
+    let found = |phi, start| {
+        let method = move |problem, settings| {
+            let SweepSettings { optimize, optimize_every, optimize_after, .. } = settings;
+            let (rounds, burn_in, thin) = (800, 500, 50);
+            Lda::new(problem, LdaSamplerSettings { rounds, burn_in, thin, phi, optimize, optimize_every, optimize_after })
+        };
+        let recording = made_run(method, start, OptimizePriors::Both, 4);
+        let column = |name| recording.column("history", name);
+        assert!(column("alpha")[..20].iter().all(|&alpha| alpha == start.0));
+        (off(&column("alpha"), truth.alpha), off(&column("beta"), truth.beta))
+    };
+    for start in [(5.0, 3.0), (0.01, 0.01)] {
+        let (alpha, beta) = found(PhiUpdate::Auto, start);
+        // Measured with two seeds: at most 1.07 and 1.14.
+        assert!(alpha < 1.15 && beta < 1.2, "{alpha} {beta} from {start:?}");
+        // The control: the approximation shows.
+        let (alpha, collapsed) = found(PhiUpdate::Collapsed, start);
+        assert!(alpha < 1.25 && collapsed < 1.6 && collapsed > 1.1 * beta, "{alpha} {collapsed} {beta} from {start:?}");
+    }
+    let fixed = |problem, _| Lda::new(problem, settings(30, 10, 5, PhiUpdate::Auto));
+    assert!(made_run(fixed, (5.0, 3.0), OptimizePriors::Both, 4).column("history", "alpha").is_empty());
 }
