@@ -8,6 +8,8 @@ use crate::text;
 const IDLE_RANK: u64 = 48 << 20;
 /// Rank 0 holds all draws when the run ends, and copies for their diagnostics: this multiple of them (measured).
 const COPIES_OF_DRAWS: f64 = 2.5;
+/// What computing log-likelihoods of rows needs on a rank at most, beside the draws (measured).
+const POINTWISE: u64 = 256 << 20;
 /// With a smaller share of ranks at work, the others are of little use.
 const MIN_SHARE_AT_WORK: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
@@ -41,7 +43,8 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         let agents = report.bytes_of_agents(hosted.get(rank as usize).copied().unwrap_or(0))?;
         // Up to 2^63 bytes.
         let draws = (COPIES_OF_DRAWS * report.bytes_of_draws().unwrap_or(0) as f64) as u64;
-        Some(IDLE_RANK.saturating_add(agents).saturating_add(if rank == 0 { draws } else { 0 }))
+        let pointwise = report.bytes_of_pointwise().unwrap_or(0).min(POINTWISE);
+        Some(IDLE_RANK.saturating_add(agents).saturating_add(pointwise).saturating_add(if rank == 0 { draws } else { 0 }))
     };
     let largest = (0..ranks).filter_map(memory_of).max();
     if let (Some(largest), Some(first)) = (largest, memory_of(0)) {
@@ -51,9 +54,14 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         Some(draws) => format!("about {} of draws", text::bytes(draws)),
         None => "draws, whose number is not known before the run".to_owned(),
     };
+    let pointwise = match report.bytes_of_pointwise() {
+        Some(0) => "",
+        Some(bytes) => &format!(", up to {} of log-likelihoods of rows", text::bytes(bytes)),
+        None => ", log-likelihoods of rows, 16 bytes for each row and draw",
+    };
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
     let checkpoint = checkpoint.map_or_else(String::new, |bytes| format!(", and a checkpoint of {}", text::bytes(bytes)));
-    lines.push(("disk", format!("{draws}{checkpoint}")));
+    lines.push(("disk", format!("{draws}{pointwise}{checkpoint}")));
     let mut notes = Vec::new();
     if let Some(forecast) = forecast {
         lines.push(("time", time(forecast, runs)));

@@ -1,8 +1,8 @@
 //! `mpibayes resume`: resumes the run in a folder, and makes a finished one longer.
 
-use super::run::{ReportArgs, carry_out, launch};
+use super::run::{ReportArgs, carry_out, launch, reporting};
 use crate::config::Registry;
-use crate::job::{Amount, NewLength, run_to_resume};
+use crate::job::{Amount, NewLength, doubling_command, run_to_resume};
 use crate::results;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +51,14 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
     results::listen();
-    let read = || Ok(run_to_resume(&args.folder, length.as_ref(), registry)?);
+    let read = || {
+        let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
+        if length.is_none()
+            && let Some(command) = doubling_command(&args.folder, &run.to_toml()?, registry)
+        {
+            reporting(args.report.log_host).print(&format!("the run is finished; `{command}` makes it longer"));
+        }
+        Ok(run)
+    };
     launch(registry, &args.folder, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, &args.report))
 }

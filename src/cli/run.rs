@@ -5,7 +5,7 @@ use super::termination::{self, CurrentRun, JobKind, report_when_terminated};
 use crate::cluster::mpi::World;
 use crate::cluster::placement;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
-use crate::job::{JobError, Ranks, check, start};
+use crate::job::{JobError, Ranks, check, made_longer, start};
 use crate::report::RunResults;
 use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
@@ -88,7 +88,7 @@ pub const UNUSABLE: u8 = 3;
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
     results::listen();
-    let read = || Ok(read(args, registry)?);
+    let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
     launch(registry, &output, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.report))
 }
 
@@ -168,8 +168,14 @@ pub(super) fn carry_out(
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
     }
-    // A run whose results cannot be read is reported by `mpibayes summary`.
-    let judgment = if ranks.is_root() { judge(output).ok().flatten() } else { None };
+    let judgment = match ranks.is_root().then(|| judge(output)) {
+        Some(Err(error)) => {
+            folder.print_message(&format!("error: the results cannot be read: {error:#}"));
+            return Ok(ExitCode::FAILURE);
+        }
+        Some(Ok(judgment)) => judgment,
+        None => None,
+    };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
     folder.print_message(&judgment.text);
     let fails = judgment.outcome == JudgmentOutcome::Diverged || report.strict && judgment.outcome.is_unusable();

@@ -2,6 +2,7 @@
 
 use super::data::{DataFile, schema};
 use super::notes::notes_on_rows;
+use super::pointwise;
 use super::prepare::{JobData, other_kind};
 use super::problem::assign;
 use super::tune::can_be_tuned;
@@ -105,6 +106,8 @@ pub struct CheckReport {
     pub lengths_are_found: bool,
     /// Whether rank 0 hosts no agents.
     pub dedicated: bool,
+    /// The rows whose log-likelihoods are kept; 0 for none.
+    pub pointwise_rows: usize,
     /// Remarks on settings that are allowed but perhaps not meant.
     pub notes: Vec<String>,
 }
@@ -140,6 +143,16 @@ impl CheckReport {
                 .saturating_mul(self.parameters as u64)
                 .saturating_mul(self.value_bytes),
         )
+    }
+
+    /// Bytes of the log-likelihoods of rows and of what the model predicts for them, if the number of draws is known.
+    pub fn bytes_of_pointwise(&self) -> Option<u64> {
+        let draws = match self.estimate.draws {
+            _ if self.pointwise_rows == 0 => return Some(0),
+            Some(_) if self.lengths_are_found => return None,
+            draws => draws.unwrap_or(1).saturating_mul(self.estimate.particles?),
+        };
+        Some(16 * pointwise::kept_values(self.pointwise_rows as u64, draws))
     }
 
     /// Bytes of the rows or documents of an agent.
@@ -257,6 +270,8 @@ trait Checked: JobData {
     fn evaluate_every(run: &RunOf<Self>) -> Option<u64>;
     /// The first round whose predictions are averaged over evaluations, if any are.
     fn average_from(run: &RunOf<Self>) -> Option<u64>;
+    /// The rows whose log-likelihoods are kept, if any are.
+    fn pointwise(run: &RunOf<Self>) -> Option<Split>;
     /// The training rows of each class at each agent, if the partition depends on classes.
     fn class_counts(run: &RunOf<Self>, open: &Self::Open) -> Option<ClassCounts>;
     /// Remarks on data that the method can use, but not well.
@@ -326,6 +341,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let mut notes = run.method.notes(agents);
     notes.extend(data.iter().flat_map(|(_, open)| D::notes_on_data(run, open)));
     let class_counts = data.and_then(|(_, open)| D::class_counts(run, open));
+    let pointwise_rows = data.zip(D::pointwise(run)).map_or(0, |((file, _), split)| file.len(split));
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
         content: D::content(open),
@@ -380,6 +396,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         sharing: run.method.sharing(),
         lengths_are_found,
         dedicated: run.cluster.dedicated,
+        pointwise_rows,
         value_bytes: estimate.bytes_of_value.unwrap_or(match settings.dtype() {
             Dtype::Float32 => 4,
             Dtype::Float64 => 8,
@@ -428,6 +445,10 @@ impl Checked for Table {
 
     fn average_from(run: &RunOf<Self>) -> Option<u64> {
         run.evaluate.average_from
+    }
+
+    fn pointwise(run: &RunOf<Self>) -> Option<Split> {
+        run.evaluate.pointwise.then_some(run.evaluate.pointwise_rows)
     }
 
     fn class_counts(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Option<ClassCounts> {
@@ -500,6 +521,10 @@ impl Checked for Corpus {
     }
 
     fn average_from(_: &RunOf<Self>) -> Option<u64> {
+        None
+    }
+
+    fn pointwise(_: &RunOf<Self>) -> Option<Split> {
         None
     }
 

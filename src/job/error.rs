@@ -66,14 +66,6 @@ pub enum ExtensionError {
     /// There is no run.
     #[error("{}: there is no run in this folder", .0.display())]
     NoRun(PathBuf),
-    /// Nothing is left to be done.
-    #[error("{}: the run is finished. To make it longer, add {hint}", folder.display())]
-    Finished {
-        /// The folder.
-        folder: PathBuf,
-        /// What to add to the command.
-        hint: String,
-    },
     /// The run is not at its end yet.
     #[error("{}: the run is not finished. Resume it without --{key} first", folder.display())]
     NotFinished {

@@ -44,7 +44,7 @@ pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Regis
     let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
     match &run {
         Run::Table(table) => resume_table(folder, &kept, table, length, registry),
-        Run::Corpus(_) if !kept.finished && length.is_none() => Ok(run),
+        Run::Corpus(_) if length.is_none() => Ok(run),
         Run::Corpus(table) => Err(not_extendable(folder, table.method.name(), "the state of all tokens is not kept")),
     }
 }
@@ -68,8 +68,12 @@ fn resume_table(
     let mut run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
     let (agents, name) = (run.settings.agents, run.method.name());
     match (kept.finished, typed) {
-        (false, None) => return Ok(Run::Table(run.clone())),
+        // A finished run without a new length has nothing left to do.
+        (_, None) => return Ok(Run::Table(run.clone())),
         // The command that made the run longer, once more.
+        (false, Some(NewLength { value: Amount::More(_), .. })) if kept.first_config.is_some() => {
+            return Ok(Run::Table(run.clone()));
+        }
         (false, Some(NewLength { value: Amount::Total(total), .. }))
             if resolved(run, &run_folder)?.length(agents).is_some_and(|length| length.value == *total) =>
         {
@@ -92,9 +96,7 @@ fn resume_table(
         let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, or its result file takes long to write)";
         return Err(not_extendable(folder, name, reason));
     }
-    let Some(typed) = typed else {
-        return Err(ExtensionError::Finished { folder: folder.to_owned(), hint: format!("--{key} +{value}") }.into());
-    };
+    let Some(typed) = typed else { return Ok(Run::Table(run.clone())) };
     if typed.key != key {
         return Err(ExtensionError::OtherKey { method: name.into(), key, example: format!("+{value}") }.into());
     }

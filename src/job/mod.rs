@@ -29,7 +29,7 @@ pub use extend::{Amount, NewLength, doubling_command, run_to_resume};
 pub use forecast::{BANDWIDTH, Forecast, LATENCY, forecast};
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};
-pub use resume::{FolderUse, folder_use};
+pub use resume::{FolderUse, folder_use, made_longer};
 pub use scoring::DRAWN_FROM;
 pub use start::{notes_on_placement, start, threads_of};
 pub use tune::{EXCESS, TUNING};

@@ -117,6 +117,11 @@ impl Kept {
     }
 }
 
+/// How many values of log-likelihoods are kept at most, of this many rows and draws.
+pub(super) fn kept_values(rows: u64, draws: u64) -> u64 {
+    rows.saturating_mul(draws).min(MAX_VALUES as u64)
+}
+
 /// Which draws are kept, or none, after a note that says why.
 fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) -> Result<Option<Kept>, JobError> {
     let nothing = |why: String| {

@@ -49,12 +49,26 @@ pub enum FolderUse {
     Nothing,
 }
 
+/// The run that a folder holds, if it is this one and was made longer since; otherwise this one.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
+    let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(run) };
+    let Some(first) = &kept.first_config else { return Ok(run) };
+    match difference(first, kept.finished, folder, &run, registry)? {
+        None => parse_kept(&kept.config, folder, registry),
+        Some(_) => Ok(run),
+    }
+}
+
 /// What a run on data with this digest would do with a folder. Changes nothing.
 ///
 /// # Errors
 /// If it would refuse the folder.
 pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registry: &Registry) -> Result<FolderUse, JobError> {
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
+    let run = &made_longer(run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
     check_same(&kept, run, digest, file, folder, registry)?;
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
@@ -70,7 +84,7 @@ fn check_same(
     registry: &Registry,
 ) -> Result<(), JobError> {
     let path = folder.to_owned();
-    if let Some(differs) = difference(kept, folder, run, registry)? {
+    if let Some(differs) = difference(&kept.config, kept.finished, folder, run, registry)? {
         return Err(ResultsError::OtherRun { folder: path, differs }.into());
     }
     if kept.data_digest != digest {
@@ -81,20 +95,32 @@ fn check_same(
     Ok(())
 }
 
-/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
-fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
-    let kept_run = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
+/// The run with a configuration that is kept in a folder.
+fn parse_kept(config: &str, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
+    let unreadable = |error: ConfigError| ResultsError::Content {
         path: config_file(folder),
         what: format!(
             "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
         ),
-    })?;
+    };
+    Run::from_toml(config, registry).map_err(|error| unreadable(error).into())
+}
+
+/// The first value in which the run in the folder, with this configuration, differs from this one. Keys that are newer than the folder have their defaults.
+fn difference(
+    config: &str,
+    is_finished: bool,
+    folder: &Path,
+    run: &Run,
+    registry: &Registry,
+) -> Result<Option<String>, JobError> {
+    let kept_run = parse_kept(config, folder, registry)?;
     let (mut there, mut here) = (result_keys(&kept_run)?, result_keys(run)?);
     // Log-likelihoods are computed at the end of a run: a finished one without them cannot get them.
     let is_wanted = |keys: &toml::Table| {
         keys.get("evaluate").and_then(|evaluate| evaluate.get("pointwise")) == Some(&toml::Value::Boolean(true))
     };
-    if !(kept.finished && is_wanted(&here)) {
+    if !(is_finished && is_wanted(&here)) {
         for evaluate in [&mut there, &mut here].into_iter().filter_map(|keys| keys.get_mut("evaluate")?.as_table_mut()) {
             evaluate.remove("pointwise");
             evaluate.remove("pointwise_rows");
@@ -154,9 +180,8 @@ mod tests {
     /// The difference between a folder with one configuration and a run with another.
     fn differs(kept: &str, here: &str) -> Result<Option<String>, String> {
         let registry = Registry::default();
-        let kept = ExistingRun { config: kept.into(), data_digest: String::new(), finished: false, holds_results: true };
         let here = Run::from_toml(here, &registry).map_err(|error| error.to_string())?;
-        difference(&kept, "folder".as_ref(), &here, &registry).map_err(|error| error.to_string())
+        difference(kept, false, "folder".as_ref(), &here, &registry).map_err(|error| error.to_string())
     }
 
     #[test]

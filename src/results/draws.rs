@@ -45,7 +45,7 @@ pub(super) fn count(extents: &mut Extents, block: &DrawBlock, groups: &[SampleGr
 }
 
 /// The number of draws of each chain of a group, as lengths in memory.
-fn lengths(extents: &Extents, group: &str) -> Vec<usize> {
+pub(super) fn lengths(extents: &Extents, group: &str) -> Vec<usize> {
     extents.lengths(group).into_iter().map(|length| usize::try_from(length).unwrap_or(usize::MAX)).collect()
 }
 

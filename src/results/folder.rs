@@ -67,6 +67,11 @@ pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
 }
 
+/// The configuration that the run had before it was made longer, if it was.
+fn first_config_file(folder: &Path) -> PathBuf {
+    folder.join("config-before-extension.toml")
+}
+
 /// Whether the run in a folder is finished, according to its result file. One that is being made longer has a checkpoint again.
 ///
 /// # Errors
@@ -121,7 +126,14 @@ fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRu
             path: config,
             what: "this is not the configuration of a run in this folder: choose another --output".into(),
         }),
-        Ok(config) => Ok(Some(ExistingRun { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
+        Ok(config) => {
+            let first_config = first_config_file(folder);
+            let first_config = match fs::read_to_string(&first_config) {
+                Err(cause) if cause.kind() == ErrorKind::NotFound => None,
+                read => Some(read.map_err(ResultsError::io(&first_config, "read"))?),
+            };
+            Ok(Some(ExistingRun { config, first_config, data_digest: data_digest.trim_end().into(), finished, holds_results }))
+        }
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
         Err(_) if holds_results => Err(ResultsError::Content {
             path: folder.to_owned(),
@@ -181,6 +193,8 @@ pub struct RunFolder {
 pub struct ExistingRun {
     /// Its resolved configuration.
     pub config: String,
+    /// The one that it had before it was made longer, if it was.
+    pub first_config: Option<String>,
     /// The digest of its data; empty if it has none.
     pub data_digest: String,
     /// Whether it is finished.
@@ -261,6 +275,7 @@ impl RunFolder {
         delete(&path)?;
         delete(&self.tuning())?;
         delete(&self.late_checkpoint())?;
+        delete(&first_config_file(&self.path))?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -316,9 +331,14 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails. The run is then still finished, or resumes to its former end.
     pub fn extend(&self, config: &str) -> Result<()> {
+        // The run file that began the run still stands for it.
+        let (now, first) = (config_file(&self.path), first_config_file(&self.path));
+        if !first.try_exists().map_err(ResultsError::io(&first, "look for"))? {
+            write_whole(&first, &fs::read(&now).map_err(ResultsError::io(&now, "read"))?)?;
+        }
         let (from, to) = (self.late_checkpoint(), self.checkpoint());
         fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
-        write_whole(&config_file(&self.path), config.as_bytes())
+        write_whole(&now, config.as_bytes())
     }
 
     /// The rounds that are done, and all rounds.

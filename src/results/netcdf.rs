@@ -109,7 +109,7 @@ pub(super) fn empty_variable<T: H5Type>(
 }
 
 /// Creates a variable over existing dimensions: the last ones have the lengths `own`, the ones before are unlimited and empty. Chunks hold
-/// `chunk` entries along the last unlimited dimension. Unwritten values read as [`Cell::MISSING`].
+/// `chunk` entries along the last unlimited dimension, and have checksums. Unwritten values read as [`Cell::MISSING`].
 pub(super) fn growing_variable<T: Cell>(
     group: &Group,
     name: &str,
@@ -124,7 +124,7 @@ pub(super) fn growing_variable<T: Cell>(
         *last = chunk.max(1);
     }
     chunks.extend(own.iter().map(|&length| length.max(1)));
-    let builder = group.new_dataset::<T>().obj_track_times(false).chunk(chunks).fill_value(T::MISSING);
+    let builder = group.new_dataset::<T>().obj_track_times(false).chunk(chunks).fletcher32().fill_value(T::MISSING);
     attach(group, &builder.shape(SimpleExtents::from_vec(extents.collect())).create(name)?, dimensions)
 }
 

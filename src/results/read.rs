@@ -31,7 +31,9 @@ impl ResultFile {
         // HDF5 reports a missing file in many lines.
         std::fs::File::open(path).map_err(ResultsError::io(path, "open"))?;
         let invalid = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
-        let foreign = || invalid("this is not a result file of mpibayes".into());
+        let foreign = || {
+            invalid("this is not a result file of mpibayes, or it is damaged: restore it, or delete the folder of the run to start again".into())
+        };
         let file = hdf::open(path).map_err(|_| foreign())?;
         if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
             return Err(foreign());

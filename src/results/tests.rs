@@ -104,7 +104,13 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     assert_eq!(second.claim().unwrap(), None);
     second.record_run("seed = 1\n", "abc").unwrap();
     drop(second);
-    let mut kept = ExistingRun { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false, holds_results: false };
+    let mut kept = ExistingRun {
+        config: "seed = 1\n".into(),
+        first_config: None,
+        data_digest: "abc".into(),
+        finished: false,
+        holds_results: false,
+    };
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
     kept.holds_results = true;
     let unfinished = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info() };

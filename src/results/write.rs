@@ -5,6 +5,7 @@ use super::error::{Result, ResultsError};
 use super::grid::{self, Grid};
 use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
 use super::netcdf;
+use super::read::ResultFile;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
 use crate::cluster::record::{DrawBlock, Extents, Row};
@@ -47,6 +48,9 @@ impl RunWriter {
             let what =
                 "this file with the draws before the checkpoint is missing: restore it, or delete the folder to start again";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
+        }
+        if !extents.is_empty() {
+            check_extents(path, &groups, &extents)?;
         }
         Ok(Self {
             path: path.to_path_buf(),
@@ -208,6 +212,23 @@ impl RunWriter {
 const BATCH_BYTES: usize = 64 << 20;
 
 /// The bytes of a block in memory, including its names.
+/// Checks that the file has the draws up to these extents.
+fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Result<()> {
+    let file = ResultFile::open(path)?;
+    for group in groups {
+        let wanted = draws::lengths(extents, &group.name);
+        if wanted.is_empty() {
+            continue;
+        }
+        let there = file.lengths(&group.name)?;
+        if wanted.iter().enumerate().any(|(chain, wanted)| there.get(chain).is_none_or(|there| there < wanted)) {
+            let what = "this file has fewer draws than were saved: restore it, or delete the folder to start again";
+            return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
+        }
+    }
+    Ok(())
+}
+
 fn bytes_of(block: &DrawBlock) -> usize {
     size_of::<DrawBlock>() + block.group.len() + block.kind.len() + block.bytes.len()
 }

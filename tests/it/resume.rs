@@ -4,13 +4,14 @@
 
 use crate::harness::Cli;
 use crate::regression::{file, folder};
+use mpibayes::results::ResultFile;
 
 /// The length of the finished run in a folder, by the command that the program proposes: `--steps +1234`.
 fn length(cli: &Cli, run: &str, key: &str) -> u64 {
-    let proposal = format!("the run is finished. To make it longer, add --{key} +");
-    let message = cli.alone(&format!("resume {run}")).end(1, &[&proposal]).stderr;
+    let proposal = format!("the run is finished; `mpibayes resume {run} --{key} +");
+    let message = cli.alone(&format!("resume {run}")).end(0, &[&proposal]).stderr;
     let digits = message.split_once(&proposal).unwrap().1.split_whitespace().next().unwrap();
-    digits.parse().unwrap()
+    digits.trim_end_matches('`').parse().unwrap()
 }
 
 #[test]
@@ -41,8 +42,13 @@ fn a_longer_run_has_the_bits_of_one_that_was_as_long_from_the_beginning() {
         // The run may be over before the signal arrives.
         if running.finish().unwrap().code == 75 {
             cli.wait_until_released(method);
-            cli.mpirun(3, &format!("resume {method}")).end(0, &["resuming after"]);
+            // The run file stands for the run that was made longer.
+            cli.alone(&format!("check {name} {settings} --output {method}")).end(0, &["`mpibayes run` resumes it"]);
+            let resumes =
+                if method == "hmc" { format!("run {name} {settings} --output {method}") } else { format!("resume {method}") };
+            cli.mpirun(3, &resumes).end(0, &["resuming after"]);
         }
+        cli.alone(&format!("run {name} {settings} --output {method}")).end(0, &["is finished"]);
         cli.succeed(&format!("run {name} {settings} --set method.{key}={total} --output {method}-long"));
         let (extended, long) = (cli.posterior(method), cli.posterior(&format!("{method}-long")));
         assert!(extended.values.dim().1 > short.values.dim().1, "{method}: {:?}", extended.values.dim());
@@ -73,7 +79,6 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
         ("resume chains --rounds +5", "the length of runs of sghmc is given in steps: type --steps +4000"),
         ("resume chains --steps 3000", "the run has steps = 4000 already: type --steps +4000, or a number above 4000"),
         ("resume particles --steps +5", "runs of svgd cannot be made longer, because their course depends on their length"),
-        ("resume particles", "runs of svgd cannot be made longer"),
     ] {
         cli.alone(typed).end(1, &[says]);
         cli.mpirun(2, typed).end(1, &[says]);
@@ -87,5 +92,38 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     cli.stop("half", || cli.alone("run chains.toml --set method.ess=100000 --output half"));
     cli.alone("resume half --steps +5").end(1, &["half: the run is not finished. Resume it without --steps first"]);
     cli.alone("resume half").end(0, &["resuming after"]);
-    cli.alone("resume half").end(1, &["the run is finished. To make it longer, add --steps +"]);
+    cli.alone("resume half").end(0, &["the run is finished; `mpibayes resume half --steps +"]);
+    cli.alone("resume particles").end(0, &["the run in particles is finished"]);
+    // A run with other settings is another one, though it was made longer.
+    cli.alone("resume half --steps +500").end(0, &["finished after"]);
+    cli.alone("run chains.toml --set method.ess=100000 --output half").end(0, &["is finished"]);
+    cli.alone("run chains.toml --set method.ess=50000 --output half").end(1, &["holds a run with another configuration"]);
+}
+
+#[test]
+fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
+    let cli = folder();
+    cli.write("chains.toml", file("hmc", "logistic", "classes.h5"));
+    cli.succeed("run chains.toml --set method.draws=100 --set method.burn_in=100 --output chains");
+    let command = "resume chains --draws +200000";
+    cli.stop("chains", || cli.alone(command));
+    cli.alone("summary chains").end(0, &["not finished"]);
+    let mut running = cli.alone(command).start();
+    running.wait_until("its first message", |running| running.stderr().contains("resuming after")).unwrap();
+    running.signal(libc::SIGUSR1);
+    assert!([0, 75].contains(&running.finish().unwrap().code));
+}
+
+#[test]
+fn a_result_file_without_its_draws_is_refused() {
+    let cli = folder();
+    cli.write("chains.toml", file("sghmc", "logistic", "classes.h5"));
+    let run = "run chains.toml --set method.ess=1000000 --set cluster.checkpoint_every=0.02 --output run";
+    let mut running = cli.alone(run).start();
+    let draws = || Some(ResultFile::open(&cli.path("run/result.h5")).ok()?.lengths("posterior").ok()?.iter().sum::<usize>());
+    running.wait_until("draws in a checkpoint", |_| draws().is_some_and(|draws| draws > 100)).unwrap();
+    running.signal(libc::SIGUSR1);
+    assert_eq!(running.finish().unwrap().code, 75);
+    std::fs::write(cli.path("run/result.h5"), "").unwrap();
+    cli.alone("resume run").end(1, &["run/result.h5: this is not a result file of mpibayes, or it is damaged: restore it"]);
 }

@@ -183,6 +183,7 @@ fn a_stopped_or_killed_sweep_resumes() {
             let is_on_its_way =
                 || ["seed=1/checkpoint.bin", "failed/seed=1.txt"].iter().all(|file| cli.path(output).join(file).exists());
             running.wait_until("the first checkpoint of its first run", |_| is_on_its_way()).unwrap();
+            cli.alone(&format!("{run} --list")).end(0, &["seed=1  running"]);
             running.signal(signal);
             let ended = running.finish().unwrap();
             cli.wait_until_released(&format!("{output}/seed=1"));

@@ -64,7 +64,9 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     }
     if filled_in > 0 {
         let rows = text::counted(filled_in, "row");
-        eprintln!("mpibayes: {rows} with a missing number: predicted with the mean of the training rows in its place");
+        eprintln!(
+            "mpibayes: {rows} with a missing number: predicted with the mean of the training rows in its place. Intervals do not account for this"
+        );
     }
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");

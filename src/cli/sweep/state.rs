@@ -6,10 +6,10 @@ use super::table::ResultTable;
 use crate::cli::run::STOPPED;
 use crate::config::sweep::Sweep;
 use crate::config::{ConfigError, Registry, Run};
-use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, notes_on_sweep};
+use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
 use crate::report::RunResults;
 use crate::report::summary::Summary;
-use crate::results::{Reporting, ResultsError};
+use crate::results::{Reporting, ResultsError, config_file, is_locked};
 use crate::text;
 use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ pub(super) struct SweepState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Finished,
+    /// Another job carries it out.
+    Running,
     Begun,
     Failed(String),
     Missing,
@@ -63,6 +65,7 @@ impl SweepState {
             (_, Err(JobError::Results(refused @ (ResultsError::OtherRun { .. } | ResultsError::OtherData { .. })))) => {
                 State::Refused(refused.to_string())
             }
+            _ if is_locked(&self.folder.join(name)) => State::Running,
             (Ok(why), _) => State::Failed(why.trim_end().to_owned()),
             (Err(_), Ok(FolderUse::Nothing)) => State::Finished,
             (Err(_), Ok(FolderUse::Begin)) => State::Missing,
@@ -79,6 +82,7 @@ impl SweepState {
         let mut plan = Vec::new();
         let mut again = Vec::new();
         let mut refused = Vec::new();
+        let mut running = Vec::new();
         let states = self.states(registry)?;
         let notes = notes_on_sweep(&self.sweep, states.iter().map(|((_, report), _)| report));
         for (number, ((run, _), state)) in states.into_iter().enumerate() {
@@ -86,11 +90,13 @@ impl SweepState {
             if self.part.is_some_and(|share| !share.has(number)) {
                 continue;
             }
+            let run = made_longer(run, &self.folder.join(&point.name), registry)?;
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
             match state {
                 State::Refused(why) => refused.push(why),
                 State::Failed(_) => again.push(planned),
+                State::Running => running.push(planned),
                 State::Finished | State::Begun | State::Missing => plan.push(planned),
             }
         }
@@ -105,6 +111,7 @@ impl SweepState {
         self.sweep.notes.iter().chain(&notes).for_each(|note| self.reporting.print(&format!("note: {note}")));
         let keys = self.sweep.keys.join(", ");
         self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
+        running.iter().for_each(|run| self.reporting.print(&format!("{}: another job carries it out", self.title(run))));
         Ok(plan)
     }
 
@@ -152,8 +159,9 @@ impl SweepState {
         if matches!(ended, Ended::Stopped) {
             return self.stopped(run).map(drop);
         }
-        self.table.add(run.number, &self.folder.join(&run.name))?;
-        self.reporting.print(&format!("{title}: finished{}", self.headline(run)));
+        let summary = self.add(run.number, &run.name)?;
+        let already = if run.is_finished { " already" } else { "" };
+        self.reporting.print(&format!("{title}: finished{already}{}", self.headline(run.number, &summary)));
         // The tasks of an array would overwrite each other's tables.
         if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
     }
@@ -178,18 +186,26 @@ impl SweepState {
         if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
     }
 
+    /// Adds the results of a run to the table.
+    fn add(&mut self, number: usize, name: &str) -> anyhow::Result<Summary> {
+        let results = RunResults::open(&self.folder.join(name))?;
+        let summary = Summary::of(&results, false)?;
+        self.table.add(number, &results.file, &summary.best_metrics())?;
+        Ok(summary)
+    }
+
     /// The time, the accuracy or RMSE, and the judgment.
-    fn headline(&self, run: &PlannedRun) -> String {
-        let seconds = self.table.seconds(run.number);
+    fn headline(&self, number: usize, summary: &Summary) -> String {
+        let seconds = self.table.seconds(number);
         let mut text = seconds.map_or_else(String::new, |seconds| format!(" after {}", text::seconds(seconds)));
-        // A result file that cannot be read is reported elsewhere.
-        let summary = RunResults::open(&self.folder.join(&run.name)).and_then(|run| Summary::of(&run, false));
-        let Ok(summary) = summary else { return text };
         let metrics = summary.best_metrics();
         if let Some((name, value)) = metrics.iter().find(|(name, _)| ["accuracy", "rmse"].contains(&name.as_str())) {
             text.push_str(&format!(", {name} {}", text::value(*value)));
         }
-        text + &summary.judgment.map_or_else(String::new, |judgment| format!("; draws: {}", judgment.outcome.name()))
+        if let Some(judgment) = &summary.judgment {
+            text.push_str(&format!("; draws: {}", judgment.outcome.name()));
+        }
+        text
     }
 
     /// Writes the table of the finished runs. Returns what to print, and whether none is missing.
@@ -198,17 +214,24 @@ impl SweepState {
         for (number, (_, state)) in self.states(registry)?.into_iter().enumerate() {
             let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
             match state {
-                State::Finished => self.table.add(number, &self.folder.join(&point.name))?,
+                State::Finished => drop(self.add(number, &self.sweep.points[number].name.clone())?),
                 state => missing.push((point.name.clone(), state.to_string())),
             }
         }
-        self.table.write(&self.sweep)?;
         let all = text::counted(self.sweep.points.len(), "run");
-        let mut said = format!("wrote {}: {} of {all}\n", self.table.path().display(), text::count(self.table.runs()));
+        let mut said = match self.table.runs() {
+            // A table of other runs may be there.
+            0 => "none of the runs is finished: no table was written\n".to_owned(),
+            runs => {
+                self.table.write(&self.sweep)?;
+                format!("wrote {}: {} of {all}\n", self.table.path().display(), text::count(runs))
+            }
+        };
         if !missing.is_empty() {
             said.push_str("missing:\n");
             said.push_str(&text::pairs(&missing));
         }
+        said.push_str(&self.note_on_others());
         Ok((said, missing.is_empty()))
     }
 
@@ -218,7 +241,23 @@ impl SweepState {
         let names = self.sweep.points.iter().map(|point| point.name.as_str());
         let lines: Vec<_> = names.zip(states.iter().map(|(_, state)| state.to_string())).collect();
         let all = text::counted(lines.len(), "run");
-        Ok(format!("{all} over {}, in {}\n{}", self.sweep.keys.join(", "), self.folder.display(), text::pairs(&lines)))
+        let (keys, folder) = (self.sweep.keys.join(", "), self.folder.display());
+        Ok(format!("{all} over {keys}, in {folder}\n{}{}", text::pairs(&lines), self.note_on_others()))
+    }
+
+    /// A note on runs in the folder that are none of the sweep: the file may have changed, and the names of runs with it.
+    fn note_on_others(&self) -> String {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
+        let names = entries.filter(|entry| config_file(&entry.path()).exists()).map(|entry| entry.file_name());
+        let others = names.filter(|name| self.sweep.points.iter().all(|point| name != point.name.as_str())).count();
+        match others {
+            0 => String::new(),
+            others => format!(
+                "note: {} in {} belong to no run of this file, which names its runs after the keys that vary\n",
+                text::counted(others, "other run"),
+                self.folder.display()
+            ),
+        }
     }
 }
 
@@ -226,6 +265,7 @@ impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
+            Self::Running => f.write_str("running"),
             Self::Begun => f.write_str("begun"),
             Self::Failed(why) => write!(f, "failed: {why}"),
             Self::Missing => f.write_str("not begun"),

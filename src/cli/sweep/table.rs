@@ -2,7 +2,7 @@
 
 use crate::config::sweep::Sweep;
 use crate::partial::PartialFile;
-use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, result_file};
+use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,12 +52,18 @@ impl ResultTable {
         last.values.iter().find(|value| value.0 == "seconds").map(|value| value.1)
     }
 
-    /// Adds the results of a run.
+    /// Adds the results of a run. Its last row has the metrics to report: those of the predictions by all draws.
     ///
     /// # Errors
     /// If its result file cannot be read.
-    pub fn add(&mut self, number: usize, folder: &Path) -> anyhow::Result<()> {
-        let rows = rows_of_run(folder)?;
+    pub fn add(&mut self, number: usize, file: &ResultFile, metrics: &[(String, f64)]) -> anyhow::Result<()> {
+        let mut rows = rows_of_run(file)?;
+        let last = rows.last_mut().into_iter().flat_map(|row| &mut row.values);
+        for (name, value) in last.filter(|(name, _)| !is_axis(name)) {
+            if let Some((_, of_all_draws)) = metrics.iter().find(|(other, _)| other == name) {
+                *value = *of_all_draws;
+            }
+        }
         for (name, _) in rows.iter().flat_map(|row| &row.values) {
             if !self.columns.contains(name) {
                 self.columns.push(name.clone());
@@ -116,8 +122,7 @@ fn check_replaceable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The rows of a finished run.
-fn rows_of_run(folder: &Path) -> anyhow::Result<Vec<Row>> {
-    let file = ResultFile::open(&result_file(folder))?;
+fn rows_of_run(file: &ResultFile) -> anyhow::Result<Vec<Row>> {
     let metrics = file.find_table(METRICS)?.unwrap_or_default();
     let mut rows = rows_of(&metrics);
     if let Some(bytes) = file.positions(&metrics, XAxis::Bytes)? {
