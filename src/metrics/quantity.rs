@@ -23,7 +23,7 @@ impl Better {
 /// Whether higher or lower values of a metric are better, if that is known.
 pub fn better(name: &str) -> Option<Better> {
     match name {
-        "accuracy" | "log_likelihood" | "log_posterior" => Some(Better::Higher),
+        "accuracy" | "worst_class" | "log_likelihood" | "log_posterior" => Some(Better::Higher),
         "ece" | "mce" | "rmse" | "ksd" | "perplexity" => Some(Better::Lower),
         _ if name.starts_with("mce_") => Some(Better::Lower),
         _ => None,
@@ -34,6 +34,7 @@ pub fn better(name: &str) -> Option<Better> {
 pub fn label(name: &str) -> String {
     match name {
         "log_likelihood" => "log-likelihood (nats per row)".into(),
+        "worst_class" => "accuracy of the class with the lowest one".into(),
         "rmse" => "RMSE (units of the target)".into(),
         "ece" => "expected calibration error".into(),
         "mce" => "maximum calibration error".into(),
@@ -53,13 +54,13 @@ pub fn label(name: &str) -> String {
 
 /// What an abbreviation stands for; none for names of metrics that are words.
 pub fn meaning(name: &str) -> Option<String> {
-    (["ece", "mce", "ksd"].contains(&name) || name.starts_with("mce_")).then(|| label(name))
+    (["ece", "mce", "ksd", "worst_class"].contains(&name) || name.starts_with("mce_")).then(|| label(name))
 }
 
 /// The smallest and largest possible value of a bounded metric.
 pub fn domain(name: &str) -> Option<(f64, f64)> {
     match name {
-        "accuracy" | "ece" | "mce" => Some((0.0, 1.0)),
+        "accuracy" | "worst_class" | "ece" | "mce" => Some((0.0, 1.0)),
         _ if name.starts_with("mce_") => Some((0.0, 1.0)),
         "rmse" | "seconds" | "bytes" => Some((0.0, f64::INFINITY)),
         _ => None,

@@ -78,24 +78,27 @@ pub fn best(settings: &[OverSeeds], better: Better) -> Vec<usize> {
     let compared: Vec<usize> = (0..settings.len()).filter(|&place| settings[place].sd.is_finite()).collect();
     let of_compared = || compared.iter().map(|&place| &settings[place]);
     let Some(value) = better.best(of_compared().map(|one| one.mean)).filter(|_| compared.len() > 1) else { return Vec::new() };
-    // Pooled over settings, so that seeds that agree by chance do not look certain.
-    let freedom = |one: &OverSeeds| (one.seeds - 1) as f64;
-    let squares: f64 = of_compared().map(|one| freedom(one) * one.sd.powi(2)).sum();
-    let spread = (squares / of_compared().map(freedom).sum::<f64>()).sqrt();
     // Seeds that change nothing but roundings tell nothing.
-    if of_compared().all(|one| spread <= ROUNDING * one.mean.abs()) {
+    if of_compared().all(|one| one.sd <= ROUNDING * one.mean.abs()) {
         return Vec::new();
     }
     // Each pair is tested in the direction of its larger mean.
     let level = FALSE_ALARMS / (compared.len() * (compared.len() - 1)) as f64;
     let is_worse = |one: &OverSeeds| {
         of_compared().filter(|leader| leader.mean == value).any(|leader| match better {
-            Better::Higher => leader.p_value_of_being_larger(one, spread) < level,
-            Better::Lower => one.p_value_of_being_larger(leader, spread) < level,
+            Better::Higher => leader.p_value_of_being_larger(one, pooled_spread(leader, one)) < level,
+            Better::Lower => one.p_value_of_being_larger(leader, pooled_spread(leader, one)) < level,
         })
     };
     let best: Vec<usize> = compared.iter().copied().filter(|&place| !is_worse(&settings[place])).collect();
     if best.len() == compared.len() { Vec::new() } else { best }
+}
+
+/// The standard deviation of two settings together, so that seeds of one that agree by chance do not look certain.
+fn pooled_spread(one: &OverSeeds, other: &OverSeeds) -> f64 {
+    let freedom = |side: &OverSeeds| (side.seeds - 1) as f64;
+    let squares = freedom(one) * one.sd.powi(2) + freedom(other) * other.sd.powi(2);
+    (squares / (freedom(one) + freedom(other))).sqrt()
 }
 
 #[cfg(test)]
@@ -126,6 +129,10 @@ mod tests {
         let [best_one, worse, _] = clear;
         assert_eq!(best(&[OverSeeds::of([0.99]), best_one, worse], Better::Higher), [0_usize; 0]);
         assert_eq!(best(&[OverSeeds::of([f64::NAN]), best_one, worse], Better::Higher), [1]);
+        // A noisy setting does not hide the difference between others.
+        let noisy = OverSeeds::of([0.2, 0.5, 0.8]);
+        let apart = [OverSeeds::of([0.9, 0.901, 0.902]), OverSeeds::of([0.7, 0.701, 0.702]), noisy];
+        assert!(!best(&apart, Better::Higher).contains(&1), "{:?}", best(&apart, Better::Higher));
         // No spread at all: seeds that change nothing tell nothing.
         assert_eq!(best(&[OverSeeds::of([0.9; 3]), OverSeeds::of([0.1; 3])], Better::Higher), [0_usize; 0]);
     }

@@ -30,7 +30,8 @@ pub struct MultinomialSettings {
     /// Standard deviation of the normal prior of each intercept.
     pub intercept_scale: f64,
     /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
-    /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`, which shrinks all weights by a common precision with a Gamma prior.
+    /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`: the scale of all weights is estimated, with a Gamma prior of its
+    /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 here, and 10.0, which is nearly flat, with rate = 100.0.
     pub prior: Prior,
     /// Units of the prior's scale: `"standardized"` features, or `"original"` ones as they were imported.
     pub prior_units: PriorUnits,

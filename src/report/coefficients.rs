@@ -9,7 +9,7 @@ use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::metrics::convergence::{Convergence, convergence, quantile};
 use crate::models::Part;
 #[cfg(feature = "plots")]
-use crate::plots::{Figure, ForestRow, forest};
+use crate::plots::{Figure, ForestRow, ForestSeries, forest};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use crate::text;
 use ndarray::{Array1, Array2, ArrayView1, s};
@@ -53,6 +53,9 @@ pub struct Coefficients {
     pub odds_of: Option<String>,
     /// The coefficients and other parameters.
     pub rows: Vec<Coefficient>,
+    /// Whether groups have slopes, so that their intercepts are those at 0 of other columns.
+    #[serde(skip)]
+    has_slopes: bool,
     /// The number of draws of each chain, or of particles.
     #[serde(skip)]
     chain_length: usize,
@@ -277,35 +280,51 @@ impl Coefficients {
             _ => None,
         };
         let chain_length = chain_length.unwrap_or(usize::MAX);
-        Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows, chain_length }))
+        let has_slopes = draws.parts.iter().any(|part| part.name == "log_group_scale" && part.size() > 1);
+        Ok(InDataUnits::Table(Self { interval, ratio, odds_of, rows: rows.rows, has_slopes, chain_length }))
     }
 
-    /// The effects of columns and groups as a forest plot, or only these terms: `age`, `clinic[West]`, or `clinic` for all of its levels. None
-    /// if there are none.
+    /// The effects of columns, and with `has_groups` those of groups, of runs with their names as a forest plot, or only these terms: `age`,
+    /// `clinic[West]`, or `clinic` for all of its levels. All runs must have the same kind of ratio. `None` if there are no such effects.
     #[cfg(feature = "plots")]
-    pub(super) fn forest(&self, terms: &[String]) -> Option<Figure> {
-        let is_chosen = |name: &str| {
-            let is_of = |term: &String| {
-                let rest = name.strip_prefix(term.as_str());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') || rest.starts_with(" (per "))
+    pub(super) fn forest(runs: &[(&str, &Self)], terms: &[String], has_groups: bool) -> Option<Figure> {
+        let first = runs.first()?.1;
+        let is_same_class = runs.iter().all(|(_, run)| run.odds_of == first.odds_of);
+        let series = |&(name, run): &(&str, &Self)| {
+            let label = match &run.odds_of {
+                Some(class) if !is_same_class => format!("{name}: odds of {class}"),
+                _ => name.to_owned(),
             };
-            terms.is_empty() || terms.iter().any(is_of)
+            ForestSeries { label, rows: run.effects(terms, has_groups) }
         };
-        let row = |row: &Coefficient| {
-            let shown = row.ratio.filter(|_| self.ratio.is_some()).unwrap_or([row.mean, row.interval[0], row.interval[1]]);
-            let [center, low, high] = shown;
-            ForestRow { name: row.name.clone(), center, interval: [low, high], numbers: text::with_interval(shown) }
-        };
-        let rows: Vec<ForestRow> = self.rows.iter().filter(|row| row.is_effect && is_chosen(&row.name)).map(row).collect();
-        let of = self.odds_of.as_ref().map_or_else(String::new, |class| format!(" of {class}"));
-        let (title, label) = match self.ratio {
+        let all: Vec<ForestSeries> = runs.iter().map(series).collect();
+        let of = first.odds_of.as_ref().filter(|_| is_same_class).map_or_else(String::new, |class| format!(" of {class}"));
+        let (title, label) = match first.ratio {
             Some(ratio) => {
                 let title = ratio[..1].to_uppercase() + &ratio[1..] + "s";
                 (title, format!("{ratio}{of}"))
             }
             None => ("Coefficients".to_owned(), "change of the target".into()),
         };
-        forest(&title, &label, &self.interval.description(), self.ratio.is_some(), &rows)
+        forest(&title, &label, &first.interval.description(), first.ratio.is_some(), &all)
+    }
+
+    /// The effects of columns and groups as rows of a forest plot. Terms that are named may be groups in any case.
+    #[cfg(feature = "plots")]
+    pub(super) fn effects(&self, terms: &[String], has_groups: bool) -> Vec<ForestRow> {
+        let is_chosen = |row: &&Coefficient| {
+            let is_of = |term: &String| {
+                let rest = row.name.strip_prefix(term.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') || rest.starts_with(" (per "))
+            };
+            if terms.is_empty() { has_groups || !row.is_group } else { terms.iter().any(is_of) }
+        };
+        let row = |row: &Coefficient| {
+            let shown = row.ratio.filter(|_| self.ratio.is_some()).unwrap_or([row.mean, row.interval[0], row.interval[1]]);
+            let [center, low, high] = shown;
+            ForestRow { name: row.name.clone(), center, interval: [low, high], numbers: text::with_interval(shown) }
+        };
+        self.rows.iter().filter(|row| row.is_effect).filter(is_chosen).map(row).collect()
     }
 
     /// The draws as CSV: the chain and the number of each draw, counted from 0, and a column for each row of the table.
@@ -370,7 +389,11 @@ impl Coefficients {
         let of =
             self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();
         let heading = format!("\nin the units of the data ({}{of})\n", self.interval.description());
-        heading + &text::table(&columns) + &footnote + of_ess + &more
+        let of_slopes = match self.has_slopes {
+            true => "  intercepts of groups, and their sd, are those where the columns with slopes are 0\n",
+            false => "",
+        };
+        heading + &text::table(&columns) + &footnote + of_slopes + of_ess + &more
     }
 }
 
@@ -511,7 +534,10 @@ impl Units<'_> {
             let name = kind(k).filter(|_| k > 0)?;
             weights?.labels.first()?.iter().position(|other| *other == name)
         };
-        let unit = |k: usize| feature(k).map_or(1.0, |place| self.scale[place]) / scale;
+        let per = |k: usize| kind(k).and_then(|name| self.per.iter().find(|per| per.column == name)).filter(|_| k > 0);
+        let units = |k: usize| per(k).map_or(1.0, |per| per.units);
+        let suffix = |k: usize| per(k).map_or_else(String::new, |per| format!(" (per {})", per.units));
+        let unit = |k: usize| units(k) * feature(k).map_or(1.0, |place| self.scale[place]) / scale;
         // The part of an intercept at 0 that comes from the slope of a standardized column.
         let moved = |k: usize| feature(k).map_or(0.0, |place| self.offset[place]) / scale;
         let scales = logs.mapv(f64::exp);
@@ -525,7 +551,7 @@ impl Units<'_> {
                 }
                 _ => &scales.column(k) * unit(k),
             };
-            table.push(name, own.view(), false, false);
+            table.push(name + &suffix(k), own.view(), false, false);
         }
         for place in 0..standardized.ncols() {
             let k = place % width;
@@ -535,7 +561,7 @@ impl Units<'_> {
                 _ => deviation(k) * unit(k),
             };
             let name = effects.element_name(place).replacen(&effects.name, &self.group, 1);
-            table.push(name, own.view(), k == 0, true);
+            table.push(name + &suffix(k), own.view(), k == 0, true);
         }
         Ok(())
     }

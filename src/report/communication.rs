@@ -42,7 +42,7 @@ impl Communication {
             ("for each agent".to_owned(), both(self.agents)),
         ];
         format!(
-            "\nwhat agents received and sent, on any number of ranks, without evaluations and draws\n{}",
+            "\nwhat agents received and sent in the rounds, on any number of ranks, without evaluations, draws and preparation\n{}",
             text::table(&columns)
         )
     }

@@ -317,7 +317,7 @@ impl Comparison {
             let have_enough = self.groups.iter().all(|group| group.counted.len() >= MIN_SEEDS);
             text.push_str(&match have_enough {
                 false => format!("  no marks: settings are only compared if each has {MIN_SEEDS} seeds or more\n"),
-                true => format!("  no mark for {}: the seeds explain the differences between settings\n", unmarked.join(", ")),
+                true => format!("  no mark for {}: so few seeds do not tell the settings apart\n", unmarked.join(", ")),
             });
         }
         if !self.best.is_empty() {

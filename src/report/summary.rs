@@ -21,6 +21,8 @@ use crate::text;
 use serde::Serialize;
 use std::path::PathBuf;
 
+/// The metric of the class that is predicted worst.
+const WORST_CLASS: &str = "worst_class";
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
@@ -334,6 +336,19 @@ impl Summary {
 
     /// The metrics of predictions by all draws where they are known, else those of the last evaluation.
     pub fn best_metrics(&self) -> Vec<(String, f64)> {
+        let mut metrics = self.metrics_of_all_rows();
+        metrics.extend(self.worst_class().map(|worst| (WORST_CLASS.to_owned(), worst)));
+        metrics
+    }
+
+    /// The accuracy of the class with the lowest one, if there are more than two.
+    fn worst_class(&self) -> Option<f64> {
+        let classes = rows_of_last_step(&self.classes);
+        let accuracies = classes.iter().map(|class| class.value("accuracy")).filter(|accuracy| !accuracy.is_nan());
+        if classes.len() > 2 { accuracies.reduce(f64::min) } else { None }
+    }
+
+    fn metrics_of_all_rows(&self) -> Vec<(String, f64)> {
         let of_all_draws = self.test_rows.as_ref().filter(|_| self.has_chains()).map_or(&[][..], |rows| &rows.metrics);
         let better = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
         if self.metrics.is_empty() {

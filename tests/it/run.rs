@@ -168,6 +168,21 @@ fn a_failure_names_the_method_of_the_run_file() {
     }
 }
 
+/// Centers on the way from the start to a mode are no draws: predictions are those of the last one, and nothing is said about bias.
+#[test]
+fn the_result_of_easgd_is_its_last_center() {
+    let cli = folder();
+    let (head, _) = RUN.split_once("[method]").unwrap();
+    cli.write("run.toml", format!("{head}[method]\nname = \"easgd\"\nsteps = 400\nperiod = 4\n"));
+    cli.succeed("run run.toml --output last");
+    assert_eq!(cli.posterior("last").values.dim().0 * cli.posterior("last").values.dim().1, 1);
+    let summary = cli.stdout("summary last");
+    assert!(!summary.contains("bias") && !summary.contains("R-hat"), "{summary}");
+    // The control: with thinning, there are several.
+    cli.succeed("run run.toml --set method.thin=10 --output several");
+    assert_eq!(cli.posterior("several").values.dim().0 * cli.posterior("several").values.dim().1, 10);
+}
+
 /// The processes of the ranks that `mpirun` has started, with their environment.
 fn ranks_of(running: &Running) -> Vec<(i32, String)> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Fewer rows say nothing about a column.
 const MIN_ROWS: u64 = 30;
+/// Levels with fewer rows say little beside the prior.
+const FEW_ROWS: u64 = 10;
 /// A column of at most this many different whole numbers may hold codes.
 const MAX_CODES: usize = 9;
 /// Larger whole numbers than this are rarely counts.
@@ -129,14 +131,65 @@ impl Suspects {
     }
 }
 
+/// How many training rows have each level of the categorical columns.
+pub(crate) struct LevelCounts {
+    /// The place of an indicator among the features, its name, and how many rows have it.
+    indicators: Vec<(usize, String, u64)>,
+    rows: u64,
+}
+
+impl LevelCounts {
+    /// For features of these names, in the order of the recipe's columns.
+    pub(crate) fn new(recipe: &Recipe, names: &[String]) -> Self {
+        let is_indicator = |name: &String| {
+            recipe.columns.iter().any(|column| match &column.r#use {
+                ColumnUse::Indicators(levels) => levels.iter().any(|level| *name == format!("{}[{level}]", column.name)),
+                _ => false,
+            })
+        };
+        let indicators = names.iter().enumerate().filter(|(_, name)| is_indicator(name));
+        Self { indicators: indicators.map(|(place, name)| (place, name.clone(), 0)).collect(), rows: 0 }
+    }
+
+    /// Adds the features of a training row.
+    pub(crate) fn add(&mut self, features: &[f64]) {
+        self.rows += 1;
+        for (place, _, rows) in &mut self.indicators {
+            *rows += u64::from(features.get(*place).is_some_and(|value| *value != 0.0));
+        }
+    }
+
+    /// A sentence about levels that few rows have.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let rare = self.indicators.iter().filter(|(.., rows)| *rows < FEW_ROWS && self.rows >= MIN_ROWS);
+        let rare: Vec<String> =
+            rare.map(|(_, name, rows)| format!("{name} ({rows} row{})", if *rows == 1 { "" } else { "s" })).collect();
+        (!rare.is_empty()).then(|| {
+            format!(
+                "few training rows have {}: their coefficients depend on the prior, so merge levels, or compare priors in the units of the \
+                 data (model.prior_units = \"original\")",
+                rare.join(", ")
+            )
+        })
+    }
+}
+
+/// Classes that differ only in case or blanks.
+pub(crate) fn alike_classes(classes: &[String]) -> Option<String> {
+    alike("the label", classes)
+}
+
 /// Levels of a column that differ only in case or blanks.
 fn alike_levels(column: &UsedColumn) -> Option<String> {
     let (ColumnUse::Indicators(levels) | ColumnUse::Group(levels)) = &column.r#use else { return None };
+    alike(&column.name, levels)
+}
+
+fn alike(name: &str, levels: &[String]) -> Option<String> {
     let mut known: BTreeMap<String, &String> = BTreeMap::new();
     levels.iter().find_map(|level| {
         let plain = level.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
         let other = known.insert(plain, level)?;
-        let name = &column.name;
         Some(format!(
             "{name} has {other:?} and {level:?}, which differ only in case or blanks: if they are one level, write them alike"
         ))
@@ -183,6 +236,23 @@ mod tests {
         assert!(alike_levels(&column(&["a b", "a  b "])).is_some());
         // The control.
         assert_eq!(alike_levels(&column(&["f", "m", "fm"])), None);
+    }
+
+    #[test]
+    fn levels_with_few_rows_are_noticed() {
+        let levels = ["none", "public", "Other"].map(str::to_owned).to_vec();
+        let column = UsedColumn { name: "insurance".into(), r#use: ColumnUse::Indicators(levels) };
+        let recipe = Recipe { columns: vec![column], ..Recipe::default() };
+        let names = recipe.names();
+        let warning = |rare: usize| {
+            let mut counts = LevelCounts::new(&recipe, &names);
+            (0..100).for_each(|row| counts.add(&[f64::from(u8::from(row % 2 == 0)), f64::from(u8::from(row < rare))]));
+            counts.warning()
+        };
+        let found = warning(3).unwrap_or_default();
+        assert!(found.starts_with("few training rows have insurance[Other] (3 rows): "), "{found}");
+        assert_eq!(warning(10), None);
+        assert!(alike_classes(&["No", "Yes", "no"].map(str::to_owned)).is_some_and(|found| found.starts_with("the label has")));
     }
 
     fn warnings(task: Task, columns: &[fn(u64) -> f64], label: fn(u64) -> String) -> Vec<String> {

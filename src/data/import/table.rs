@@ -6,7 +6,7 @@ use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result, listed};
 use crate::data::import::recipe::{ColumnUse, MISSING_LEVEL, Recipe, UsedColumn};
-use crate::data::import::suspects::Suspects;
+use crate::data::import::suspects::{LevelCounts, Suspects, alike_classes};
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::cells::is_missing;
@@ -152,6 +152,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     let mut writer = Writer::new(output, names.len(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task).in_order(&import.columns.classes);
     let mut suspects = Suspects::new(import.task, texts.len());
+    let mut level_counts = LevelCounts::new(&recipe, &names);
     let (mut rows, mut values, mut used, left_out) = (0, Vec::new(), Vec::new(), Cell::new(0));
     let is_left_out = |label: &str| {
         let is_left_out = import.columns.missing != Missing::Refuse && is_missing(label.as_bytes());
@@ -193,6 +194,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             writer.push(split, &used)?;
             if split == Split::Train {
                 suspects.add(row.features, row.label);
+                level_counts.add(&used);
             }
         }
         Ok(())
@@ -222,6 +224,8 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         return Err(DataError::content(path, Place::File, "every training row lacks a value: no row remains"));
     }
     let (shape, mut warnings) = (vec![names.len()], suspects.warnings(&recipe, &options));
+    warnings.extend(level_counts.warning());
+    warnings.extend(alike_classes(&classes));
     warnings.extend(unknown.iter().map(|(name, rows)| {
         format!(
             "{rows} test {} left out, because {name:?} has a value there that no training row has",

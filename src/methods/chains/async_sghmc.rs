@@ -192,7 +192,9 @@ impl MethodSettings for AsyncSghmcSettings {
         let Found::Noise(measured) = found else { return self.clone() };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction, self.delay(agents));
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, measured.draws(self.ess), 1, (self.burn_in, self.thin));
+        let given = (self.burn_in, self.thin);
+        let Lengths { burn_in, thin, updates } =
+            lengths(relaxation, measured.draws(self.ess), 1, given).within(self.steps, given);
         Self {
             batch,
             step: Step::Size(step),

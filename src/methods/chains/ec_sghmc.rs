@@ -315,7 +315,7 @@ impl MethodSettings for EcSghmcSettings {
             hamiltonian_steps(measured, self.batch, self.friction, 0.0);
         let given = (self.burn_in, self.thin);
         let Lengths { burn_in, thin, updates } =
-            found_lengths(relaxation, measured.draws(self.ess), agents, given, self.coupling_schedule);
+            found_lengths(relaxation, measured.draws(self.ess), agents, given, (self.steps, self.coupling_schedule));
         let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,

@@ -185,7 +185,7 @@ impl MethodSettings for EcSgldSettings {
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
         let given = (self.burn_in, self.thin);
         let Lengths { burn_in, thin, updates } =
-            found_lengths(relaxation, measured.draws(self.ess), agents, given, self.coupling_schedule);
+            found_lengths(relaxation, measured.draws(self.ess), agents, given, (self.steps, self.coupling_schedule));
         let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,

@@ -40,7 +40,7 @@ pub struct EasgdSettings {
     pub same_start: bool,
     /// Steps before the first center that is kept.
     pub burn_in: u64,
-    /// Keep the center of every `thin`-th exchange after burn-in; 0 keeps none.
+    /// Keep the center of every `thin`-th exchange after burn-in, and predict by their average; 0 keeps the last center alone.
     pub thin: u64,
 }
 
@@ -51,7 +51,7 @@ impl Default for EasgdSettings {
         let (nesterov, asynchronous, same_start) = (true, false, true);
         let gradient = Estimator::default();
         let (step, momentum, rate) = (1e-6, 0.0, 0.9);
-        Self { steps, period, batch, step, momentum, nesterov, rate, asynchronous, gradient, same_start, burn_in: 0, thin: 100 }
+        Self { steps, period, batch, step, momentum, nesterov, rate, asynchronous, gradient, same_start, burn_in: 0, thin: 0 }
     }
 }
 

@@ -227,6 +227,17 @@ pub struct Lengths {
     pub updates: u64,
 }
 
+impl Lengths {
+    /// Lengths that were found for a run of given length: at most half of its updates are burn-in, and it has draws. Values in `given`,
+    /// burn-in and thinning, stay.
+    pub fn within(self, updates: Option<u64>, given: (Option<u64>, Option<u64>)) -> Self {
+        let Some(updates) = updates else { return self };
+        let burn_in = given.0.unwrap_or(self.burn_in.min(updates / 2));
+        let thin = given.1.unwrap_or(self.thin.min(updates.saturating_sub(burn_in).max(1)));
+        Self { burn_in, thin, updates }
+    }
+}
+
 /// The lengths of `chains` chains for so many draws in all, a relaxation time apart, where those in `given` replace what would be found.
 pub fn lengths(relaxation: f64, draws: f64, chains: u32, given: (Option<u64>, Option<u64>)) -> Lengths {
     // Far below 2^53, as steps are at least some 1e-9 and ess is at most 1e9.
@@ -364,5 +375,13 @@ mod tests {
         assert_eq!(lengths(10.0, 250.0, 1, (Some(3), Some(5))), Lengths { burn_in: 3, thin: 5, updates: 3 + 500 * 5 });
         assert_eq!(lengths(2.0, 250.0, 1, (None, Some(0))).thin, 0);
         assert_eq!(lengths(4.0, 250.0, 1, (None, Some(40))), Lengths { burn_in: 40, thin: 40, updates: 40 + 250 * 40 });
+        // A run of given length has draws, whatever was found.
+        let found = Lengths { burn_in: 69, thin: 7, updates: 4444 };
+        let within = |updates, given| found.within(updates, given);
+        assert_eq!(within(None, (None, None)), found);
+        assert_eq!(within(Some(1000), (None, None)), Lengths { burn_in: 69, thin: 7, updates: 1000 });
+        assert_eq!(within(Some(100), (None, None)), Lengths { burn_in: 50, thin: 7, updates: 100 });
+        assert_eq!(within(Some(10), (None, None)), Lengths { burn_in: 5, thin: 5, updates: 10 });
+        assert_eq!(within(Some(10), (Some(3), Some(2))), Lengths { burn_in: 3, thin: 2, updates: 10 });
     }
 }

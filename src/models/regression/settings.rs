@@ -70,17 +70,17 @@ macro_rules! define_settings {
         pub struct $name {
             $($(#[$key_doc])* pub $key: $type,)*
             /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
-            /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`, which shrinks all weights by a common precision with a Gamma prior.
+            /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`: the scale of all weights is estimated, with a Gamma prior of its
+            /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 here, and 10.0, which is nearly flat, with rate = 100.0.
             pub prior: $crate::models::regression::prior::Prior,
-            /// Units of the scale in `prior`: `"standardized"` features and targets, or `"original"` ones as they were imported. All other scales
-            /// are in standardized units.
+            /// Units of the scale in `prior`: `"standardized"` features and targets, or `"original"` ones as they were imported. An indicator of a
+            /// rare level has a small standard deviation, so a standardized prior says little about it.
             pub prior_units: $crate::models::regression::settings::PriorUnits,
             /// Whether each group has an intercept of its own, if the data have a column of groups.
             pub group_effects: bool,
             /// Names of the features of which each group has a slope of its own.
             pub group_slopes: Vec<String>,
-            /// Typical standard deviation of the groups' effects; its prior, Student's t distribution with 3 degrees of freedom, also admits
-            /// much larger ones.
+            /// Scale of the prior of the standard deviation of groups' effects: Student's t distribution with 3 degrees of freedom, above 0.
             pub group_scale: f64,
         }
 

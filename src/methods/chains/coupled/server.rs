@@ -255,13 +255,15 @@ impl<T: CoupledTransition> CoupledServer<T> {
         self.plan.result_is_center(self.noisy)
     }
 
-    /// Records the center after a period, if it is the result. Burn-in and thinning then count whole periods.
+    /// Records the center after a period, if it is the result. Burn-in and thinning then count whole periods; without thinning, the last
+    /// center is kept.
     fn record_center(&self, period: u64, cx: &mut Context) {
         let CouplingPlan { burn_in, thin, .. } = self.plan;
         let (first, steps) = self.plan.steps_of(period);
         let [before, after] =
             [first, first + steps].map(|steps| draws(steps / self.plan.period, burn_in / self.plan.period, thin));
-        if let Some(center) = self.state.center.as_ref().filter(|_| self.result_is_center() && after > before) {
+        let is_kept = after > before || thin == 0 && period + 1 == self.plan.periods();
+        if let Some(center) = self.state.center.as_ref().filter(|_| self.result_is_center() && is_kept) {
             cx.record("posterior", 0, before, self.dim, &center.position.0);
         }
     }

@@ -37,18 +37,18 @@ const MAX_STIFFNESS: f64 = 1.0;
 /// The smallest coupling that is found.
 const MIN_COUPLING: f64 = 1e-6;
 
-/// The lengths of coupled chains, where those in `given` are kept: burn-in and thinning. Draws begin when an annealing that is given is over.
+/// The lengths of coupled chains, where those in `given` are kept, burn-in and thinning, and the steps if they are given. Draws begin when an annealing that is given is over.
 pub(in crate::methods) fn found_lengths(
     relaxation: f64,
     draws: f64,
     agents: u32,
     mut given: (Option<u64>, Option<u64>),
-    schedule: Option<CouplingSchedule>,
+    (steps, schedule): (Option<u64>, Option<CouplingSchedule>),
 ) -> Lengths {
     if let (None, Some(CouplingSchedule::Anneal { from, over })) = (given.0, schedule) {
         given.0 = Some(from.saturating_add(over).saturating_add((BURN_IN * relaxation) as u64));
     }
-    lengths(relaxation, draws, agents, given)
+    lengths(relaxation, draws, agents, given).within(steps, given)
 }
 
 /// The largest of coupling, its half and so on with which found steps are stable: where neither `stiffness` of spring and posterior together
@@ -171,5 +171,7 @@ pub(in crate::methods) fn coupled_method<F: Real, T: CoupledTransition<Number = 
     transition: T,
     plan: CouplingPlan,
 ) -> TableMethod<F> {
-    TableMethod::chains(CoupledChains { agents, transition, plan, asynchronous })
+    let is_center = plan.result_is_center(transition.noisy());
+    let method = CoupledChains { agents, transition, plan, asynchronous };
+    if is_center { TableMethod::particles(method) } else { TableMethod::chains(method) }
 }

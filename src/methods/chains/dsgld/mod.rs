@@ -183,8 +183,9 @@ impl MethodSettings for DsgldSettings {
             let thin = (found.thin..).find(|thin| have_no_common_factor(*thin, updates_per_visit as u64)).unwrap_or(found.thin);
             found = lengths(relaxation, draws, self.chains, (self.burn_in, Some(thin)));
         }
-        let Lengths { burn_in, thin, updates } = found;
         let turns = f64::from(self.schedule.every(self.chains, agents));
+        let updates_in = |rounds: u64| (rounds as f64 * updates_per_visit / turns) as u64;
+        let Lengths { burn_in, thin, updates } = found.within(self.rounds.map(updates_in), (self.burn_in, self.thin));
         let rounds = self.rounds.unwrap_or((updates as f64 * turns / updates_per_visit).ceil() as u64);
         Self {
             batch,
