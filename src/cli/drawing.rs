@@ -10,6 +10,7 @@ use crate::report::coefficients::{CoefficientOptions, Interval};
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
 use crate::report::side_by_side::{self, CoefficientsOfRun};
+use crate::report::summary::WORST_CLASS;
 use crate::report::{RunResults, runs_of_sweep};
 use crate::results::XAxis;
 use anyhow::{Context, bail, ensure};
@@ -100,14 +101,16 @@ fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     let path = args.run.display();
     ensure!(
         args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && args.per.is_empty() && !args.details,
-        "{path}: this is the folder of a sweep, whose figures show metrics: name one of its runs to draw more"
+        "{path}: this is the folder of a sweep, whose figures show metrics: name one of its runs to draw more, or see `mpibayes compare --reliability`"
     );
     let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;
     let comparison = Comparison::of(&paths, &results)?;
     for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
         eprintln!("mpibayes: {}: this run is not finished: the figures show its results so far", entry.run);
     }
-    let metrics = if args.metric.is_empty() { &comparison.metrics } else { &args.metric };
+    // The accuracy of the worst class is known at the end of a run only.
+    let curves: Vec<String> = comparison.metrics.iter().filter(|name| *name != WORST_CLASS).cloned().collect();
+    let metrics = if args.metric.is_empty() { &curves } else { &args.metric };
     for metric in metrics {
         comparison.check_metric(&results, metric)?;
     }

@@ -4,12 +4,12 @@ use crate::cluster::{Layout, Placement};
 use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY};
 use crate::text;
 
-/// The memory of a rank without agents: MPI, HDF5 and the program (measured: 40 MB).
-const IDLE_RANK: u64 = 48 << 20;
+/// The memory of a rank without agents: MPI, HDF5 and the program, with buffers of messages and files (measured: 40 to 70 MB).
+const IDLE_RANK: u64 = 72 << 20;
 /// Rank 0 holds all draws when the run ends, and copies for their diagnostics: this multiple of them (measured).
 const COPIES_OF_DRAWS: f64 = 2.5;
 /// What computing log-likelihoods of rows needs on a rank at most, beside the draws (measured).
-const POINTWISE: u64 = 256 << 20;
+const POINTWISE: u64 = 384 << 20;
 /// With a smaller share of ranks at work, the others are of little use.
 const MIN_SHARE_AT_WORK: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
@@ -79,6 +79,14 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let busy = forecast.map_or(f64::NAN, |forecast| forecast.busy_agents);
     if ranks > 1 && hosts <= report.agents && busy < MIN_SHARE_AT_WORK * f64::from(ranks) {
         notes.push(format!("on average {busy:.1} agents work at the same time: with fewer ranks, the run takes about as long"));
+    }
+    let (cores, busy_cores) = (std::thread::available_parallelism().map_or(1, std::num::NonZero::get), ranks as usize * threads);
+    if busy_cores > cores && forecast.is_some_and(|forecast| forecast.seconds.is_some()) {
+        notes.push(format!(
+            "the time is for {} cores: on the {} of this machine, the run takes longer",
+            text::count(busy_cores),
+            text::count(cores)
+        ));
     }
     if hosts > report.agents {
         notes.push(format!("only {} of the ranks have an agent: agents = {hosts} uses all", report.agents));

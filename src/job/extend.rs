@@ -39,10 +39,11 @@ pub enum Amount {
 /// If there is no run, or it cannot be resumed or made longer. The folder is then as it was; if writing to it fails, the run may resume to its
 /// former end.
 pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
-    let kept = existing_run(folder)?.filter(|kept| kept.holds_results);
-    let kept = kept.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
+    let kept = existing_run(folder)?.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
     let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
     match &run {
+        // It ended before its first checkpoint, and begins again.
+        _ if !kept.holds_results && length.is_none() => Ok(run),
         Run::Table(table) => resume_table(folder, &kept, table, length, registry),
         Run::Corpus(_) if length.is_none() => Ok(run),
         Run::Corpus(table) => Err(not_extendable(folder, table.method.name(), "the state of all tokens is not kept")),

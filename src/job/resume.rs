@@ -85,6 +85,9 @@ fn check_same(
 ) -> Result<(), JobError> {
     let path = folder.to_owned();
     if let Some(differs) = difference(&kept.config, kept.finished, folder, run, registry)? {
+        // Of a run that was made longer, what a user has changed is seen in the configuration that it began with.
+        let since_begin = kept.first_config.as_ref().map(|first| difference(first, kept.finished, folder, run, registry));
+        let differs = since_begin.transpose()?.flatten().unwrap_or(differs);
         return Err(ResultsError::OtherRun { folder: path, differs }.into());
     }
     if kept.data_digest != digest {

@@ -31,7 +31,8 @@ pub struct MultinomialSettings {
     pub intercept_scale: f64,
     /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
     /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`: the scale of all weights is estimated, with a Gamma prior of its
-    /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 here, and 10.0, which is nearly flat, with rate = 100.0.
+    /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 with these values, and with
+    /// rate = 100.0 about 10.0, which is nearly flat.
     pub prior: Prior,
     /// Units of the prior's scale: `"standardized"` features, or `"original"` ones as they were imported.
     pub prior_units: PriorUnits,

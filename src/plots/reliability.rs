@@ -13,6 +13,9 @@ const TABLE: &str = "reliability";
 /// The 0.95 quantile of the standard normal distribution, for 90 % intervals.
 const Z: f64 = 1.644_853_626_951_472_2;
 
+/// The accuracy of a bin with fewer rows is chance, and hides the curves of other runs.
+const FEW_ROWS: u64 = 20;
+
 /// The bins of runs that differ only in the seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReliabilityCurve {
@@ -113,11 +116,13 @@ fn proportion(label: &str) -> Axis {
 pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
     let (line, dashed) = diagonal();
     let (mut marks, mut distributions, mut legend) = (vec![line], Vec::new(), Vec::new());
+    let mut has_few = false;
     let seeds: BTreeSet<usize> = curves.iter().map(|curve| curve.runs.len()).collect();
     for (place, curve) in curves.iter().enumerate() {
         let (stroke, bins) = (series(place), curve.pooled());
         let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as f64;
-        let points = bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
+        let points = bins.iter().filter(|bin| bin.rows >= FEW_ROWS).map(|bin| (bin.confidence, bin.accuracy)).collect();
+        has_few |= bins.iter().any(|bin| bin.rows < FEW_ROWS);
         marks.push(Mark::Line { points, stroke, marked: true });
         let points = bins.iter().map(|bin| (0.5 * (bin.lower + bin.upper), bin.rows as f64 / rows)).collect();
         distributions.push(Mark::Line { points, stroke, marked: true });
@@ -132,11 +137,14 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
         Panel { x: Axis { bare: true, ..proportion("") }, y: proportion("accuracy"), marks, height: 3.0, ..Panel::default() };
     let y = Axis { low: Some(0.0), domain: Some((0.0, 1.0)), ..Axis::new("proportion of test rows") };
     let lower = Panel { x: proportion("confidence"), y, marks: distributions, height: 1.25, ..Panel::default() };
-    let caption = match seeds.last() {
+    let mut caption = match seeds.last() {
         Some(&most) if most > 1 && seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
         Some(&most) if most > 1 => "Bins of several seeds are weighted by their test rows.".into(),
         _ => String::new(),
     };
+    if has_few {
+        caption = format!("{caption} Bins with fewer than {FEW_ROWS} rows have no accuracy here.").trim_start().to_owned();
+    }
     Figure {
         title: "Reliability".into(),
         subtitle: String::new(),
@@ -237,7 +245,7 @@ mod tests {
             vec![bin(0.0, 5, 0.2, 0.4), bin(0.5, 10, 0.5, 0.6)],
         ];
         let group = ReliabilityCurve { label: "both".into(), runs };
-        let alone = ReliabilityCurve { label: "alone".into(), runs: vec![vec![bin(0.5, 8, 0.75, 0.625)]] };
+        let alone = ReliabilityCurve { label: "alone".into(), runs: vec![vec![bin(0.5, 28, 0.75, 0.625)]] };
         let pooled = group.pooled();
         assert_eq!(pooled.iter().map(|bin| (bin.lower, bin.rows)).collect::<Vec<_>>(), [(0.0, 5), (0.5, 40)]);
         assert!((pooled[1].accuracy - 0.8).abs() < 1e-12 && (pooled[1].confidence - 0.75).abs() < 1e-12, "{pooled:?}");
@@ -248,6 +256,9 @@ mod tests {
         assert_eq!(labels, ["both (2 seeds)", "alone", "perfect calibration"]);
         // The diagonal comes first.
         assert_eq!(figure.panels[0].marks[2], Mark::Line { points: vec![(0.625, 0.75)], stroke: series(1), marked: true });
+        // A bin with five rows has no accuracy, but shows its rows.
+        let Mark::Line { points, .. } = &figure.panels[0].marks[1] else { panic!("no accuracy") };
+        assert!(points.len() == 1 && figure.caption.ends_with("Bins with fewer than 20 rows have no accuracy here."));
         let Mark::Line { points, .. } = &figure.panels[1].marks[0] else { panic!("no rows") };
         assert!((points[0].1 - 1.0 / 9.0).abs() < 1e-12 && (points[1].1 - 8.0 / 9.0).abs() < 1e-12, "{points:?}");
     }

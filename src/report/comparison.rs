@@ -7,7 +7,7 @@ use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
 use super::run::{RunResults, data_label};
-use super::summary::Summary;
+use super::summary::{Summary, WORST_CLASS};
 use crate::job::pointwise::LOG_LIKELIHOOD;
 use crate::metrics::seeds::{MIN_SEEDS, OverSeeds, best};
 use crate::metrics::{better, meaning};
@@ -151,6 +151,11 @@ impl Comparison {
         }
         if columns.contains(metric) {
             return Ok(());
+        }
+        if metric == WORST_CLASS && self.metrics.iter().any(|name| name == metric) {
+            return Err(ReportError::Missing(format!(
+                "{metric} is known at the end of a run only: the table and --csv have it, but there is no curve of it"
+            )));
         }
         let columns: Vec<String> = columns.into_iter().collect();
         let columns = if columns.is_empty() { "none".into() } else { columns.join(", ") };

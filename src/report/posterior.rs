@@ -243,8 +243,8 @@ impl PosteriorGroup {
         )
     }
 
-    /// The table of the worst parameters, or of all, with the verdict.
-    pub(super) fn table(&self, all: bool) -> String {
+    /// The table of the worst parameters, or of all, with the verdict. The weights of a network get none.
+    pub(super) fn table(&self, all: bool, of_network: bool) -> String {
         if self.estimates.is_empty() {
             return String::new();
         }
@@ -286,7 +286,11 @@ impl PosteriorGroup {
                 "  sd ratio: sd of the draws over that of the posterior; shift: error of the mean, in sds of the posterior\n";
         }
         shown += &self.laplace();
-        shown + &format!("  {}\n", self.verdict())
+        let verdict = match of_network {
+            true => "units of a network can change places, so single weights need not agree: judge the predictions".to_owned(),
+            false => self.verdict(),
+        };
+        shown + &format!("  {verdict}\n")
     }
 }
 

@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// The metric of the class that is predicted worst.
-const WORST_CLASS: &str = "worst_class";
+pub const WORST_CLASS: &str = "worst_class";
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
@@ -301,7 +301,7 @@ impl Summary {
         text += &self.coupling();
         text += &self.trajectories();
         for draws in &self.draws {
-            text += &draws_description(draws, all, self.coefficients.is_some() && draws.group == POSTERIOR);
+            text += &draws_description(draws, all, &self.model, self.coefficients.is_some() && draws.group == POSTERIOR);
         }
         if !self.expectations.is_empty() {
             text += "\nposterior mean and sd over all updates after burn-in, not only the kept draws\n";
@@ -509,7 +509,7 @@ fn whole_number(number: f64) -> String {
 }
 
 /// A group of draws: its size, its variables and the estimates of its parameters.
-fn draws_description(draws: &PosteriorGroup, all: bool, is_standardized: bool) -> String {
+fn draws_description(draws: &PosteriorGroup, all: bool, model: &str, is_standardized: bool) -> String {
     let (noun, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
@@ -527,7 +527,7 @@ fn draws_description(draws: &PosteriorGroup, all: bool, is_standardized: bool) -
     if draws.kind == SampleKind::Topics {
         text += "  `mpibayes topics` lists the top words of each topic\n";
     }
-    let table = draws.table(all);
+    let table = draws.table(all, model == "network");
     if !table.is_empty() {
         text += &format!(
             "\n{} estimates{}\n{table}",

@@ -419,13 +419,31 @@ fn a_comparison_draws_the_reliability_of_each_setting() {
         assert!(svg.contains(says), "{says} in {svg}");
     }
     assert!(svg.contains("Bins of several seeds are weighted by their test rows.") && !svg.contains(">pvi<"), "{svg}");
-    // The diagonal and two curves, and the rows of two curves: eight bins have rows.
-    assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("<circle").count()), (5, 2 * 2 * 8 + 2));
+    // The diagonal and two curves, and the rows of two curves: eight bins have rows, and seven of them enough for an accuracy.
+    assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("<circle").count()), (5, 2 * (7 + 8) + 2));
     cli.refuse("compare runs/c particles --reliability --output r.svg", &["particles: there is no such folder"]);
     particles(&cli);
     cli.refuse("compare runs/c particles --reliability --output r.svg", &["--reliability: no run has a reliability table"]);
     cli.alone("compare runs --reliability").end(2, &["--output <FILE>"]);
     cli.alone("compare runs --reliability --metric ece --output r.svg").end(2, &["cannot be used with"]);
+}
+
+/// The accuracy of the worst class is a number of the table, but no curve.
+#[test]
+fn a_sweep_is_drawn_without_the_worst_class() {
+    let cli = Cli::new();
+    for seed in 1..=2 {
+        let class = |class: u32| {
+            row("classes", 6, &[("class", f64::from(class)), ("rows", 30.0), ("accuracy", 0.5 + 0.1 * f64::from(class))])
+        };
+        let rows: Vec<Row> = rows(6, seed, true).into_iter().chain((0..3).map(class)).collect();
+        write(&cli, &format!("runs/a-{seed}"), &config("fedavg", seed, ""), &[], &rows);
+    }
+    let table = cli.stdout("compare runs");
+    assert!(table.contains("worst_class") && table.contains("0.500"), "{table}");
+    let drawn = cli.succeed("plot runs --output figures").written();
+    assert!(drawn.contains("accuracy") && !drawn.contains("worst_class"), "{drawn}");
+    cli.refuse("compare runs --metric worst_class --output x.svg", &["worst_class is known at the end of a run only"]);
 }
 
 /// Two logistic regressions on the same rows, of which one lacks a column.

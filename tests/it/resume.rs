@@ -112,6 +112,16 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     running.wait_until("its first message", |running| running.stderr().contains("resuming after")).unwrap();
     running.signal(libc::SIGUSR1);
     assert!([0, 75].contains(&running.finish().unwrap().code));
+    // What a user has changed is named, not what the extension has.
+    cli.wait_until_released("chains");
+    let says = ["method.draws is 100 there, 120 here"];
+    cli.alone("run chains.toml --set method.draws=120 --set method.burn_in=100 --output chains").end(1, &says);
+    // A run that ended before its first checkpoint begins again.
+    for file in ["result.h5", "checkpoint.bin", "extension.bin"] {
+        drop(std::fs::remove_file(cli.path("chains").join(file)));
+    }
+    cli.write("chains/config.toml", cli.read("chains/config-before-extension.toml"));
+    cli.alone("resume chains").end(0, &["finished after"]);
 }
 
 #[test]
@@ -125,5 +135,6 @@ fn a_result_file_without_its_draws_is_refused() {
     running.signal(libc::SIGUSR1);
     assert_eq!(running.finish().unwrap().code, 75);
     std::fs::write(cli.path("run/result.h5"), "").unwrap();
+    cli.wait_until_released("run");
     cli.alone("resume run").end(1, &["run/result.h5: this is not a result file of mpibayes, or it is damaged: restore it"]);
 }

@@ -58,10 +58,12 @@ impl ResultTable {
     /// If its result file cannot be read.
     pub fn add(&mut self, number: usize, file: &ResultFile, metrics: &[(String, f64)]) -> anyhow::Result<()> {
         let mut rows = rows_of_run(file)?;
-        let last = rows.last_mut().into_iter().flat_map(|row| &mut row.values);
-        for (name, value) in last.filter(|(name, _)| !is_axis(name)) {
-            if let Some((_, of_all_draws)) = metrics.iter().find(|(other, _)| other == name) {
-                *value = *of_all_draws;
+        if let Some(last) = rows.last_mut() {
+            for (name, of_all_draws) in metrics.iter().filter(|(name, _)| !is_axis(name)) {
+                match last.values.iter_mut().find(|(other, _)| other == name) {
+                    Some((_, value)) => *value = *of_all_draws,
+                    None => last.values.push((name.clone(), *of_all_draws)),
+                }
             }
         }
         for (name, _) in rows.iter().flat_map(|row| &row.values) {

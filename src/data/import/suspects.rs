@@ -133,40 +133,65 @@ impl Suspects {
 
 /// How many training rows have each level of the categorical columns.
 pub(crate) struct LevelCounts {
-    /// The place of an indicator among the features, its name, and how many rows have it.
-    indicators: Vec<(usize, String, u64)>,
+    levels: Vec<LevelCount>,
+    rows: u64,
+}
+
+/// How many training rows have a level.
+struct LevelCount {
+    name: String,
+    /// The indicator of the level among the features, or those of all other levels of its column if it is the reference.
+    indicators: Vec<usize>,
+    is_reference: bool,
     rows: u64,
 }
 
 impl LevelCounts {
     /// For features of these names, in the order of the recipe's columns.
     pub(crate) fn new(recipe: &Recipe, names: &[String]) -> Self {
-        let is_indicator = |name: &String| {
-            recipe.columns.iter().any(|column| match &column.r#use {
-                ColumnUse::Indicators(levels) => levels.iter().any(|level| *name == format!("{}[{level}]", column.name)),
-                _ => false,
-            })
-        };
-        let indicators = names.iter().enumerate().filter(|(_, name)| is_indicator(name));
-        Self { indicators: indicators.map(|(place, name)| (place, name.clone(), 0)).collect(), rows: 0 }
+        let mut counts = Vec::new();
+        for column in &recipe.columns {
+            let ColumnUse::Indicators(levels) = &column.r#use else { continue };
+            let name = |level: &String| format!("{}[{level}]", column.name);
+            let places: Vec<usize> =
+                levels.iter().filter_map(|level| names.iter().position(|other| *other == name(level))).collect();
+            let others = levels.iter().skip(1).zip(&places).map(|(level, &place)| LevelCount {
+                name: name(level),
+                indicators: vec![place],
+                is_reference: false,
+                rows: 0,
+            });
+            counts.extend(levels.first().map(|reference| LevelCount {
+                name: name(reference),
+                indicators: places.clone(),
+                is_reference: true,
+                rows: 0,
+            }));
+            counts.extend(others);
+        }
+        Self { levels: counts, rows: 0 }
     }
 
     /// Adds the features of a training row.
     pub(crate) fn add(&mut self, features: &[f64]) {
         self.rows += 1;
-        for (place, _, rows) in &mut self.indicators {
-            *rows += u64::from(features.get(*place).is_some_and(|value| *value != 0.0));
+        for level in &mut self.levels {
+            let has_any = level.indicators.iter().any(|place| features.get(*place).is_some_and(|value| *value != 0.0));
+            level.rows += u64::from(has_any != level.is_reference);
         }
     }
 
     /// A sentence about levels that few rows have.
     pub(crate) fn warning(&self) -> Option<String> {
-        let rare = self.indicators.iter().filter(|(.., rows)| *rows < FEW_ROWS && self.rows >= MIN_ROWS);
-        let rare: Vec<String> =
-            rare.map(|(_, name, rows)| format!("{name} ({rows} row{})", if *rows == 1 { "" } else { "s" })).collect();
+        let is_rare = |level: &&LevelCount| level.rows < FEW_ROWS && self.rows >= MIN_ROWS;
+        let rare = self.levels.iter().filter(is_rare).map(|LevelCount { name, rows, is_reference, .. }| {
+            let is_reference = if *is_reference { ", the reference level: choose another with --reference" } else { "" };
+            format!("{name} ({rows} row{}{is_reference})", if *rows == 1 { "" } else { "s" })
+        });
+        let rare: Vec<String> = rare.collect();
         (!rare.is_empty()).then(|| {
             format!(
-                "few training rows have {}: their coefficients depend on the prior, so merge levels, or compare priors in the units of the \
+                "few training rows have {}: such coefficients depend on the prior, so merge levels, or compare priors in the units of the \
                  data (model.prior_units = \"original\")",
                 rare.join(", ")
             )
@@ -246,12 +271,16 @@ mod tests {
         let names = recipe.names();
         let warning = |rare: usize| {
             let mut counts = LevelCounts::new(&recipe, &names);
-            (0..100).for_each(|row| counts.add(&[f64::from(u8::from(row % 2 == 0)), f64::from(u8::from(row < rare))]));
+            (0..100).for_each(|row| counts.add(&[f64::from(u8::from(row > 50)), f64::from(u8::from(row < rare))]));
             counts.warning()
         };
         let found = warning(3).unwrap_or_default();
         assert!(found.starts_with("few training rows have insurance[Other] (3 rows): "), "{found}");
         assert_eq!(warning(10), None);
+        let mut counts = LevelCounts::new(&recipe, &names);
+        (0..100).for_each(|row| counts.add(&[f64::from(u8::from(row > 4)), 0.0]));
+        let found = counts.warning().unwrap_or_default();
+        assert!(found.contains("insurance[none] (5 rows, the reference level: choose another with --reference)"), "{found}");
         assert!(alike_classes(&["No", "Yes", "no"].map(str::to_owned)).is_some_and(|found| found.starts_with("the label has")));
     }
 

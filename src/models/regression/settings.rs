@@ -71,7 +71,8 @@ macro_rules! define_settings {
             $($(#[$key_doc])* pub $key: $type,)*
             /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
             /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`: the scale of all weights is estimated, with a Gamma prior of its
-            /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 here, and 10.0, which is nearly flat, with rate = 100.0.
+            /// precision. Weights are then about sqrt(rate / shape) before the data are seen: 1.0 with these values, and with
+            /// rate = 100.0 about 10.0, which is nearly flat.
             pub prior: $crate::models::regression::prior::Prior,
             /// Units of the scale in `prior`: `"standardized"` features and targets, or `"original"` ones as they were imported. An indicator of a
             /// rare level has a small standard deviation, so a standardized prior says little about it.

@@ -33,14 +33,14 @@ fn the_worst_parameters_come_first_and_the_verdict_counts_them() {
     let draws = read(SampleKind::Chains, Values::F64(chains(&[6, 20])), false);
     assert_eq!(draws.estimates.len(), 22);
     assert_eq!((draws.estimates[0].name.as_str(), draws.estimates[8].name.as_str()), ("log_precision", "weights[1,0]"));
-    let table = draws.table(false);
+    let table = draws.table(false, false);
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[1].starts_with("  weights[2,5] ") && lines[2].starts_with("  weights[0,5] "), "{table}");
     assert_eq!(lines.len(), 1 + SHOWN + 2, "{table}");
     assert!(lines[16].contains("sorted by R-hat, worst first; 7 parameters omitted: --all"), "{table}");
     assert_eq!(lines[17], "  2 of 22 parameters have R-hat ≥ 1.01: run longer");
     assert!(lines.iter().all(|line| line.chars().count() <= 110), "{table}");
-    assert_eq!(draws.table(true).lines().count(), 1 + 22 + 1);
+    assert_eq!(draws.table(true, false).lines().count(), 1 + 22 + 1);
     // The control: chains that agree.
     let fine = read(SampleKind::Chains, Values::F64(chains(&[])), false);
     assert_eq!(fine.verdict(), "all 22 parameters have R-hat < 1.01 and ESS > 400");
@@ -66,7 +66,7 @@ fn verdicts_for_few_chains_few_draws_and_constant_parameters() {
 fn particles_have_no_diagnostics_and_every_variable_is_shown() {
     let values = Values::F32(chains(&[]).slice(s![..1, ..20, ..]).mapv(|x| x as f32));
     let draws = read(SampleKind::Particles, values, false);
-    let table = draws.table(false);
+    let table = draws.table(false, false);
     assert!(
         table.contains("  log_precision  ") && table.contains("  weights[1,6]  ") && !table.contains("weights[2,0]"),
         "{table}"
@@ -94,12 +94,12 @@ fn very_many_parameters_are_sampled_evenly() {
     assert_eq!(draws.estimates.len(), 250);
     assert_eq!(["small[6]", "large[1]", "large[491]"], [3, 4, 249].map(|place: usize| draws.estimates[place].name.as_str()));
     assert_eq!(draws.estimates[249].estimate.mean, 4.0 + 498.0);
-    assert!(draws.table(false).contains("250 of 500 parameters, evenly spaced; --all"), "{}", draws.table(false));
+    assert!(draws.table(false, false).contains("250 of 500 parameters, evenly spaced; --all"), "{}", draws.table(false, false));
     // The control: all of them fit, or all are requested.
     for whole in [PosteriorGroup::read_at_most(&file, "posterior", 2 * 8 * 500), PosteriorGroup::read(&file, "posterior", true)]
         .map(Result::unwrap)
     {
-        assert!(whole.estimates.len() == 500 && !whole.table(false).contains("evenly"));
+        assert!(whole.estimates.len() == 500 && !whole.table(false, false).contains("evenly"));
     }
 }
 
