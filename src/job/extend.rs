@@ -72,7 +72,11 @@ fn resume_table(
         // A finished run without a new length has nothing left to do.
         (_, None) => return Ok(Run::Table(run.clone())),
         // The command that made the run longer, once more.
-        (false, Some(NewLength { value: Amount::More(_), .. })) if kept.first_config.is_some() => {
+        (false, Some(NewLength { value: Amount::More(_), key }))
+            if kept.first_config.is_some()
+                && resolved(run, &run_folder)?.length(agents).is_some_and(|length| length.key == key) =>
+        {
+            eprintln!("mpibayes: note: the run is being made longer already, and continues to that end: +N is not added again");
             return Ok(Run::Table(run.clone()));
         }
         (false, Some(NewLength { value: Amount::Total(total), .. }))
@@ -105,6 +109,9 @@ fn resume_table(
         Amount::Total(total) => total,
         Amount::More(more) => value.saturating_add(more),
     };
+    if typed.value == Amount::Total(value) {
+        return Ok(Run::Table(run.clone()));
+    }
     if longer <= value {
         return Err(ExtensionError::NotLonger { key, now: value, more: value }.into());
     }

@@ -56,10 +56,25 @@ pub enum FolderUse {
 pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(run) };
     let Some(first) = &kept.first_config else { return Ok(run) };
-    match difference(first, kept.finished, folder, &run, registry)? {
-        None => parse_kept(&kept.config, folder, registry),
-        Some(_) => Ok(run),
+    if difference(first, kept.finished, folder, &run, registry)?.is_some() {
+        return Ok(run);
     }
+    // Only what the extension has changed: the place of the data and how the machine is used are those of now.
+    let table = |config: &str| -> Result<toml::Table, JobError> {
+        Ok(parse_kept(config, folder, registry)?.to_table().map_err(ConfigError::unwritable)?)
+    };
+    let (before, after) = (table(first)?, table(&kept.config)?);
+    let mut longer = run.to_table().map_err(ConfigError::unwritable)?;
+    for section in ["method", "evaluate"] {
+        let of = |table: &toml::Table| table.get(section).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+        let (before, after) = (of(&before), of(&after));
+        let changed = after.into_iter().filter(|(key, value)| before.get(key) != Some(value));
+        if let Some(own) = longer.entry(section).or_insert_with(|| toml::Table::new().into()).as_table_mut() {
+            own.extend(changed);
+        }
+    }
+    let text = toml::to_string(&longer).map_err(ConfigError::unwritable)?;
+    Ok(Run::from_toml(&text, registry)?)
 }
 
 /// What a run on data with this digest would do with a folder. Changes nothing.
@@ -87,7 +102,10 @@ fn check_same(
     if let Some(differs) = difference(&kept.config, kept.finished, folder, run, registry)? {
         // Of a run that was made longer, what a user has changed is seen in the configuration that it began with.
         let since_begin = kept.first_config.as_ref().map(|first| difference(first, kept.finished, folder, run, registry));
-        let differs = since_begin.transpose()?.flatten().unwrap_or(differs);
+        let differs = match since_begin.transpose()?.flatten() {
+            Some(since_begin) => format!("{since_begin}, when the run began; it was made longer since"),
+            None => differs,
+        };
         return Err(ResultsError::OtherRun { folder: path, differs }.into());
     }
     if kept.data_digest != digest {

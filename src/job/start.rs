@@ -50,7 +50,11 @@ where
     }
     let options = job_options(run, ranks, folder);
     notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
-    let tuned = D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder)?;
+    let tuned = match D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder) {
+        // Of one rank alone: the others may still be at work.
+        Err(fault @ JobError::Fault(_)) => return Err(fault),
+        tuned => ranks.agree(tuned)?,
+    };
     if folder.was_stopped() {
         return Ok(());
     }

@@ -82,23 +82,33 @@ pub fn best(settings: &[OverSeeds], better: Better) -> Vec<usize> {
     if of_compared().all(|one| one.sd <= ROUNDING * one.mean.abs()) {
         return Vec::new();
     }
+    let spread_of_all = pooled_spread(of_compared());
+    let spread = |one: &OverSeeds, other: &OverSeeds| match pooled_spread([one, other]) {
+        // Both have the same value with every seed.
+        none if none <= ROUNDING * one.mean.abs().max(other.mean.abs()) => spread_of_all,
+        spread => spread,
+    };
     // Each pair is tested in the direction of its larger mean.
     let level = FALSE_ALARMS / (compared.len() * (compared.len() - 1)) as f64;
     let is_worse = |one: &OverSeeds| {
         of_compared().filter(|leader| leader.mean == value).any(|leader| match better {
-            Better::Higher => leader.p_value_of_being_larger(one, pooled_spread(leader, one)) < level,
-            Better::Lower => one.p_value_of_being_larger(leader, pooled_spread(leader, one)) < level,
+            Better::Higher => leader.p_value_of_being_larger(one, spread(leader, one)) < level,
+            Better::Lower => one.p_value_of_being_larger(leader, spread(leader, one)) < level,
         })
     };
     let best: Vec<usize> = compared.iter().copied().filter(|&place| !is_worse(&settings[place])).collect();
     if best.len() == compared.len() { Vec::new() } else { best }
 }
 
-/// The standard deviation of two settings together, so that seeds of one that agree by chance do not look certain.
-fn pooled_spread(one: &OverSeeds, other: &OverSeeds) -> f64 {
-    let freedom = |side: &OverSeeds| (side.seeds - 1) as f64;
-    let squares = freedom(one) * one.sd.powi(2) + freedom(other) * other.sd.powi(2);
-    (squares / (freedom(one) + freedom(other))).sqrt()
+/// The standard deviation of settings together, so that seeds of one that agree by chance do not look certain.
+fn pooled_spread<'a>(settings: impl IntoIterator<Item = &'a OverSeeds>) -> f64 {
+    let (mut squares, mut freedom) = (0.0, 0.0);
+    for one in settings {
+        let own = (one.seeds - 1) as f64;
+        squares += own * one.sd.powi(2);
+        freedom += own;
+    }
+    (squares / freedom).sqrt()
 }
 
 #[cfg(test)]
@@ -133,6 +143,9 @@ mod tests {
         let noisy = OverSeeds::of([0.2, 0.5, 0.8]);
         let apart = [OverSeeds::of([0.9, 0.901, 0.902]), OverSeeds::of([0.7, 0.701, 0.702]), noisy];
         assert!(!best(&apart, Better::Higher).contains(&1), "{:?}", best(&apart, Better::Higher));
+        // Two settings without a spread are told apart by that of a third.
+        let without = [OverSeeds::of([0.9; 3]), OverSeeds::of([0.1; 3]), OverSeeds::of([0.5, 0.51, 0.52])];
+        assert_eq!(best(&without, Better::Higher), [0]);
         // No spread at all: seeds that change nothing tell nothing.
         assert_eq!(best(&[OverSeeds::of([0.9; 3]), OverSeeds::of([0.1; 3])], Better::Higher), [0_usize; 0]);
     }

@@ -64,7 +64,7 @@ pub struct Group {
     pub members: Vec<usize>,
     /// Those of the runs that count: the finished ones, or all if none is.
     #[serde(skip)]
-    counted: Vec<usize>,
+    pub(super) counted: Vec<usize>,
     /// Final metrics over the seeds.
     pub metrics: BTreeMap<String, OverSeeds>,
 }

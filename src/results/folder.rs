@@ -152,6 +152,20 @@ pub fn is_locked(folder: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
+/// How often a lock is tried that another process holds, and the time between: one that looks whether it is held has it for a moment.
+const LOCK_ATTEMPTS: usize = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
+
+fn lock(file: &File) -> std::result::Result<(), TryLockError> {
+    for _ in 1..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_ATTEMPTS),
+            other => return other,
+        }
+    }
+    file.try_lock()
+}
+
 /// The folder of a run, managed by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -252,7 +266,7 @@ impl RunFolder {
         let path = self.path.join(DIGEST_FILE);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
-        match digest.try_lock() {
+        match lock(&digest) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse { folder: self.path.clone() }),
             // Some file systems have no locks; the run works without one.

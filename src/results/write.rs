@@ -211,7 +211,6 @@ impl RunWriter {
 /// The bytes of `more` draws that are written at a time.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// The bytes of a block in memory, including its names.
 /// Checks that the file has the draws up to these extents.
 fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Result<()> {
     let file = ResultFile::open(path)?;
@@ -229,6 +228,7 @@ fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Resu
     Ok(())
 }
 
+/// The bytes of a block in memory, including its names.
 fn bytes_of(block: &DrawBlock) -> usize {
     size_of::<DrawBlock>() + block.group.len() + block.kind.len() + block.bytes.len()
 }

@@ -110,6 +110,7 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     cli.alone("summary chains").end(0, &["not finished"]);
     let mut running = cli.alone(command).start();
     running.wait_until("its first message", |running| running.stderr().contains("resuming after")).unwrap();
+    assert!(running.stderr().contains("+N is not added again"));
     running.signal(libc::SIGUSR1);
     assert!([0, 75].contains(&running.finish().unwrap().code));
     // What a user has changed is named, not what the extension has.

@@ -49,14 +49,14 @@ fn agents_that_are_not_visited_are_accounted_for() {
     let cli = folder();
     for method in ["dsvgd", "pvi"] {
         cli.write("run.toml", file(method, "linear", "numbers.h5"));
-        let run = format!("run run.toml --set agents=20 --set data.partition=by_label --output {method}");
+        let run = format!("run run.toml --set agents=20 --set method.rounds=10 --set data.partition=by_label --output {method}");
         cli.alone(&run).end(0, &["note: rounds = 10 visits 10 of 20 agents at most: set rounds = 20 or more"]);
         let [mean, sd] = errors(&cli, method);
         assert!(mean < 0.05 && sd < 0.05, "{method}: {mean} {sd}");
     }
     // Control: in the coordinates of the model.
     cli.write("run.toml", file("pvi", "linear", "numbers.h5"));
-    cli.succeed("run run.toml --set agents=20 --set data.partition=by_label --set method.whitened=false --output own");
+    cli.succeed("run run.toml --set agents=20 --set method.rounds=10 --set data.partition=by_label --set method.whitened=false --output own");
     let [mean, _] = errors(&cli, "own");
     assert!(mean > 1.0, "{mean}");
 }

@@ -83,7 +83,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     termination::report_when_terminated(world, &current, JobKind::Sweep);
     // Rank 0 reads the file and looks for finished runs: a shared file system may show the others an older state.
     let read = || -> anyhow::Result<_> {
-        let state = open(args)?;
+        let mut state = open(args)?;
         let plan = state.plan(registry)?;
         let text = serde_json::to_vec(&plan)?;
         Ok((state, text))
@@ -160,7 +160,7 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")))?;
-    Ok(SweepState { sweep, folder, part, reporting: reporting(args.log_host), table })
+    Ok(SweepState { sweep, folder, part, reporting: reporting(args.log_host), table, running: 0, unreadable: Vec::new() })
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.
@@ -200,7 +200,11 @@ fn run_all(
     }
     let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
     state.finish(plan.len(), &failed)?;
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match failed.is_empty() && state.unreadable.is_empty() {
+        true if state.running > 0 => ExitCode::from(STOPPED),
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 /// Carries out one run. An error that all ranks know fails this run only; an error of this rank alone ends the job.

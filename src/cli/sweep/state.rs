@@ -27,6 +27,10 @@ pub(super) struct SweepState {
     /// How messages are printed.
     pub reporting: Reporting,
     pub table: ResultTable,
+    /// How many runs are left to other jobs, which carry them out.
+    pub running: usize,
+    /// Finished runs whose results cannot be read.
+    pub unreadable: Vec<String>,
 }
 
 /// The state of a run.
@@ -52,11 +56,13 @@ impl SweepState {
     fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(CheckedRun, State)>> {
         let checked = check_sweep(&self.sweep, registry).map_err(ConfigError::Problems)?;
         let names = self.sweep.points.iter().map(|point| point.name.as_str());
-        let with_state = |(run, name)| {
-            let state = self.state(name, &run, registry);
+        let with_state = |(number, (run, name))| {
+            // The folders of other tasks are not touched: these may be about to take them.
+            let is_mine = self.part.is_none_or(|part| part.has(number));
+            let state = if is_mine { self.state(name, &run, registry) } else { State::Missing };
             (run, state)
         };
-        Ok(checked.into_iter().zip(names).map(with_state).collect())
+        Ok(checked.into_iter().zip(names).enumerate().map(with_state).collect())
     }
 
     fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> State {
@@ -78,7 +84,7 @@ impl SweepState {
     ///
     /// # Errors
     /// If a run is wrong, or its folder holds another one.
-    pub fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
+    pub fn plan(&mut self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
         let mut plan = Vec::new();
         let mut again = Vec::new();
         let mut refused = Vec::new();
@@ -90,7 +96,8 @@ impl SweepState {
             if self.part.is_some_and(|share| !share.has(number)) {
                 continue;
             }
-            let run = made_longer(run, &self.folder.join(&point.name), registry)?;
+            // A folder that cannot be read is reported when the run is started.
+            let run = made_longer(run.clone(), &self.folder.join(&point.name), registry).unwrap_or(run);
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
             match state {
@@ -111,6 +118,7 @@ impl SweepState {
         self.sweep.notes.iter().chain(&notes).for_each(|note| self.reporting.print(&format!("note: {note}")));
         let keys = self.sweep.keys.join(", ");
         self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
+        self.running = running.len();
         running.iter().for_each(|run| self.reporting.print(&format!("{}: another job carries it out", self.title(run))));
         Ok(plan)
     }
@@ -159,7 +167,14 @@ impl SweepState {
         if matches!(ended, Ended::Stopped) {
             return self.stopped(run).map(drop);
         }
-        let summary = self.add(run.number, &run.name)?;
+        let summary = match self.add(run.number, &run.name) {
+            Ok(summary) => summary,
+            Err(error) => {
+                self.unreadable.push(run.name.clone());
+                self.reporting.print(&format!("{title}: its results cannot be read: {error:#}"));
+                return Ok(());
+            }
+        };
         let already = if run.is_finished { " already" } else { "" };
         self.reporting.print(&format!("{title}: finished{already}{}", self.headline(run.number, &summary)));
         // The tasks of an array would overwrite each other's tables.
@@ -180,10 +195,15 @@ impl SweepState {
         for name in failed {
             self.reporting.print(&format!("failed: {name}"));
         }
+        if self.running > 0 {
+            let running = text::counted(self.running, "run");
+            self.reporting.print(&format!("{running} left to other jobs; the same command carries out what they leave"));
+        }
         if self.part.is_none() && runs - failed.len() > 1 {
             self.reporting.print(&format!("`mpibayes compare {}` compares the runs", self.folder.display()));
         }
-        if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
+        // A table of all runs may be there, of which others carry out some now.
+        if self.part.is_none() && self.table.runs() > 0 { self.table.write(&self.sweep) } else { Ok(()) }
     }
 
     /// Adds the results of a run to the table.
@@ -214,7 +234,12 @@ impl SweepState {
         for (number, (_, state)) in self.states(registry)?.into_iter().enumerate() {
             let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
             match state {
-                State::Finished => drop(self.add(number, &self.sweep.points[number].name.clone())?),
+                State::Finished => {
+                    let name = point.name.clone();
+                    if let Err(error) = self.add(number, &name) {
+                        missing.push((name, format!("its results cannot be read: {error:#}")));
+                    }
+                }
                 state => missing.push((point.name.clone(), state.to_string())),
             }
         }

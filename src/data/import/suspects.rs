@@ -3,12 +3,14 @@
 
 use crate::data::dataset::layout::Task;
 use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Fewer rows say nothing about a column.
 const MIN_ROWS: u64 = 30;
 /// Levels with fewer rows say little beside the prior.
 const FEW_ROWS: u64 = 10;
+/// So many rare levels are named.
+const MAX_LISTED: usize = 5;
 /// A column of at most this many different whole numbers may hold codes.
 const MAX_CODES: usize = 9;
 /// Larger whole numbers than this are rarely counts.
@@ -149,12 +151,12 @@ struct LevelCount {
 impl LevelCounts {
     /// For features of these names, in the order of the recipe's columns.
     pub(crate) fn new(recipe: &Recipe, names: &[String]) -> Self {
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
         let mut counts = Vec::new();
         for column in &recipe.columns {
             let ColumnUse::Indicators(levels) = &column.r#use else { continue };
             let name = |level: &String| format!("{}[{level}]", column.name);
-            let places: Vec<usize> =
-                levels.iter().filter_map(|level| names.iter().position(|other| *other == name(level))).collect();
+            let places: Vec<usize> = levels.iter().filter_map(|level| places.get(name(level).as_str()).copied()).collect();
             let others = levels.iter().skip(1).zip(&places).map(|(level, &place)| LevelCount {
                 name: name(level),
                 indicators: vec![place],
@@ -188,7 +190,12 @@ impl LevelCounts {
             let is_reference = if *is_reference { ", the reference level: choose another with --reference" } else { "" };
             format!("{name} ({rows} row{}{is_reference})", if *rows == 1 { "" } else { "s" })
         });
-        let rare: Vec<String> = rare.collect();
+        let mut rare: Vec<String> = rare.collect();
+        let others = rare.len().saturating_sub(MAX_LISTED);
+        rare.truncate(MAX_LISTED);
+        if others > 0 {
+            rare.push(format!("{others} more"));
+        }
         (!rare.is_empty()).then(|| {
             format!(
                 "few training rows have {}: such coefficients depend on the prior, so merge levels, or compare priors in the units of the \

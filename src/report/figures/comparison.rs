@@ -37,7 +37,7 @@ impl ComparisonFigure {
         let (mut curves, mut left_out, mut has_axis) = (Vec::new(), Vec::new(), false);
         for group in &comparison.groups {
             let mut points_of_runs = Vec::new();
-            for &member in &group.members {
+            for &member in &group.counted {
                 match runs[member].file.curve(metric, axis)?.filter(|points| !points.is_empty()) {
                     Some(points) => points_of_runs.push(points),
                     None => {
@@ -78,10 +78,8 @@ impl ComparisonFigure {
     pub fn reliability(comparison: &Comparison, runs: &[RunResults]) -> Result<Self> {
         let (mut curves, mut left_out) = (Vec::new(), Vec::new());
         for group in &comparison.groups {
-            let is_finished = |member: usize| comparison.runs[member].finished;
-            let has_finished = group.members.iter().any(|&member| is_finished(member));
             let mut bins_of_runs = Vec::new();
-            for &member in group.members.iter().filter(|&&member| is_finished(member) || !has_finished) {
+            for &member in &group.counted {
                 match bins(&runs[member].file)? {
                     Some(bins) => bins_of_runs.push(bins),
                     None => {

@@ -48,7 +48,13 @@ const UPDATES: [PhiUpdate; 3] = [PhiUpdate::Auto, PhiUpdate::Drawn, PhiUpdate::C
 fn draws_have_the_same_bits_for_any_number_of_agents_and_threads() {
     for phi in UPDATES {
         let draws = |agents: u32, threads: usize, seed: u64| {
-            let method = Lda::new(problem(agents, 4, 0.2, 0.1), settings(30, 15, 3, phi));
+            let priors = LdaSamplerSettings {
+                optimize: OptimizePriors::Both,
+                optimize_every: 3,
+                optimize_after: 4,
+                ..settings(30, 15, 3, phi)
+            };
+            let method = Lda::new(problem(agents, 4, 0.2, 0.1), priors);
             let options = JobOptions { threads, ..JobOptions::new(Seed(seed)) };
             Recording::of(method, options).unwrap().values::<f32>("posterior")
         };

@@ -42,13 +42,18 @@ pub(in crate::methods) fn found_lengths(
     relaxation: f64,
     draws: f64,
     agents: u32,
-    mut given: (Option<u64>, Option<u64>),
+    given: (Option<u64>, Option<u64>),
     (steps, schedule): (Option<u64>, Option<CouplingSchedule>),
 ) -> Lengths {
-    if let (None, Some(CouplingSchedule::Anneal { from, over })) = (given.0, schedule) {
-        given.0 = Some(from.saturating_add(over).saturating_add((BURN_IN * relaxation) as u64));
-    }
-    lengths(relaxation, draws, agents, given).within(steps, given)
+    let annealed = match schedule {
+        Some(CouplingSchedule::Anneal { from, over }) if given.0.is_none() => from.saturating_add(over),
+        _ => return lengths(relaxation, draws, agents, given).within(steps, given),
+    };
+    let burn_in = annealed.saturating_add((BURN_IN * relaxation) as u64);
+    let found = lengths(relaxation, draws, agents, (Some(burn_in), given.1)).within(steps, given);
+    let burn_in = found.burn_in.max(annealed);
+    let most = found.updates.saturating_sub(burn_in).max(1);
+    Lengths { burn_in, thin: given.1.unwrap_or(found.thin.min(most)), updates: found.updates }
 }
 
 /// The largest of coupling, its half and so on with which found steps are stable: where neither `stiffness` of spring and posterior together
