@@ -151,7 +151,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         let reference = Reference::read(&results)?;
         let mut compared = Vec::new();
         for (name, run) in names.zip(&runs) {
-            match agreement::has_posterior(run)? || runs.len() == 1 {
+            match run.file.has_posterior()? || runs.len() == 1 {
                 true => compared.push((name, run)),
                 false => eprintln!("mpibayes: left out: {name}: it has no draws of a posterior"),
             }

@@ -185,7 +185,7 @@ pub(super) fn carry_out(
 /// The judgment of a finished run; none if it has no draws of a posterior.
 pub(super) fn judge(output: &Path) -> anyhow::Result<Option<Judgment>> {
     let run = RunResults::open(output)?;
-    if !run.file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+    if !run.file.has_posterior()? {
         return Ok(None);
     }
     let posterior = PosteriorGroup::read(&run.file, POSTERIOR, false)?;

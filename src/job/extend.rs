@@ -11,6 +11,7 @@ use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluat
 use crate::methods::tuning::Found;
 use crate::methods::{Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +42,11 @@ pub enum Amount {
 pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
     let kept = existing_run(folder)?.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
     let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
+    // A finished run without a new length has nothing left to do. One that ended before its first checkpoint begins again.
+    let Some(length) = length else { return Ok(run) };
     match &run {
-        // It ended before its first checkpoint, and begins again.
-        _ if !kept.holds_results && length.is_none() => Ok(run),
-        Run::Table(table) => resume_table(folder, &kept, table, length, registry),
-        Run::Corpus(_) if length.is_none() => Ok(run),
-        Run::Corpus(table) => Err(not_extendable(folder, table.method.name(), "the state of all tokens is not kept")),
+        Run::Table(table) => longer_run(folder, &kept, table, length, registry),
+        Run::Corpus(corpus) => Err(not_extendable(folder, corpus.method.name(), "the state of all tokens is not kept")),
     }
 }
 
@@ -59,35 +59,29 @@ pub fn doubling_command(folder: &Path, config: &str, registry: &Registry) -> Opt
     Some(format!("mpibayes resume {} --{key} +{value}", folder.display()))
 }
 
-fn resume_table(
+fn longer_run(
     folder: &Path,
     kept: &ExistingRun,
     run: &RunOf<Table>,
-    typed: Option<&NewLength>,
+    typed: &NewLength,
     registry: &Registry,
 ) -> Result<Run, JobError> {
     let mut run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
     let (agents, name) = (run.settings.agents, run.method.name());
-    match (kept.finished, typed) {
-        // A finished run without a new length has nothing left to do.
-        (_, None) => return Ok(Run::Table(run.clone())),
+    if !kept.finished {
+        let length = || Ok::<_, JobError>(resolved(run, &run_folder)?.length(agents));
         // The command that made the run longer, once more.
-        (false, Some(NewLength { value: Amount::More(_), key }))
-            if kept.first_config.is_some()
-                && resolved(run, &run_folder)?.length(agents).is_some_and(|length| length.key == key) =>
-        {
-            eprintln!("mpibayes: note: the run is being made longer already, and continues to that end: +N is not added again");
-            return Ok(Run::Table(run.clone()));
-        }
-        (false, Some(NewLength { value: Amount::Total(total), .. }))
-            if resolved(run, &run_folder)?.length(agents).is_some_and(|length| length.value == *total) =>
-        {
-            return Ok(Run::Table(run.clone()));
-        }
-        (false, Some(typed)) => {
+        let continues = match typed.value {
+            Amount::More(_) => kept.first_config.is_some() && length()?.is_some_and(|length| length.key == typed.key),
+            Amount::Total(total) => length()?.is_some_and(|length| length.value == total),
+        };
+        if !continues {
             return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone() }.into());
         }
-        (true, _) => {}
+        if matches!(typed.value, Amount::More(_)) {
+            eprintln!("mpibayes: note: the run is being made longer already, and continues to that end: +N is not added again");
+        }
+        return Ok(Run::Table(run.clone()));
     }
     let method = resolved(run, &run_folder)?;
     let Some(Length { key, value, .. }) = method.length(agents) else {
@@ -101,7 +95,6 @@ fn resume_table(
         let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, or its result file takes long to write)";
         return Err(not_extendable(folder, name, reason));
     }
-    let Some(typed) = typed else { return Ok(Run::Table(run.clone())) };
     if typed.key != key {
         return Err(ExtensionError::OtherKey { method: name.into(), key, example: format!("+{value}") }.into());
     }
@@ -109,11 +102,10 @@ fn resume_table(
         Amount::Total(total) => total,
         Amount::More(more) => value.saturating_add(more),
     };
-    if typed.value == Amount::Total(value) {
-        return Ok(Run::Table(run.clone()));
-    }
-    if longer <= value {
-        return Err(ExtensionError::NotLonger { key, now: value, more: value }.into());
+    match longer.cmp(&value) {
+        Ordering::Less => return Err(ExtensionError::NotLonger { key, now: value, more: value }.into()),
+        Ordering::Equal => return Ok(Run::Table(run.clone())),
+        Ordering::Greater => {}
     }
     let every = evaluation_interval(run.evaluate.every, method.estimate(agents, 1).rounds);
     let config = with_length(run, key, longer, every)?;

@@ -54,7 +54,7 @@ pub fn predictive_draws<F: Real>(file: &ResultFile) -> Result<Option<Array2<F>>,
 /// # Errors
 /// When they cannot be read.
 pub fn evenly_spaced_draws<F: Real>(file: &ResultFile, max: usize) -> Result<Option<Array2<F>>, ResultsError> {
-    if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+    if !file.has_posterior()? {
         return Ok(None);
     }
     // What a shorter chain lacks is no draw.

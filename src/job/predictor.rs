@@ -11,7 +11,7 @@ use crate::methods::common::predict::{draw_means, draw_targets, predict};
 use crate::models::{DataSchema, Model, Scratch};
 use crate::number::Real;
 use crate::random::Seed;
-use crate::results::{POSTERIOR, ResultFile, ResultsError};
+use crate::results::{ResultFile, ResultsError};
 use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, s, stack};
 use std::sync::Arc;
 
@@ -244,7 +244,7 @@ impl Predictor {
             return Err(cannot("the run is not over: the same `mpibayes run` goes on with it, and at its end it can predict"));
         }
         let grid = file.grid(PREPROCESSING)?.ok_or_else(|| cannot("the run is on no data"))?;
-        if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+        if !file.has_posterior()? {
             return Err(cannot("the run has no draws"));
         }
         let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());

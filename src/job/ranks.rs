@@ -90,9 +90,11 @@ impl Ranks<'_> {
     /// # Errors
     /// If any rank failed.
     pub fn agree<T>(&self, result: Result<T, JobError>) -> Result<T, JobError> {
-        match self {
-            Self::One | Self::Virtual(_) => result,
-            Self::Mpi(world) => world.agree(result.map_err(|error| error.to_string())).map_err(JobError::OnSomeRank),
+        match (self, result) {
+            // All ranks have this error already.
+            (_, Err(known @ JobError::OnSomeRank(_))) => Err(known),
+            (Self::One | Self::Virtual(_), result) => result,
+            (Self::Mpi(world), result) => world.agree(result.map_err(|error| error.to_string())).map_err(JobError::OnSomeRank),
         }
     }
 }

@@ -55,6 +55,11 @@ pub enum FolderUse {
 /// If the folder cannot be read.
 pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(run) };
+    as_made_longer(&kept, run, folder, registry)
+}
+
+/// The same for a folder that holds this run.
+fn as_made_longer(kept: &ExistingRun, run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(first) = &kept.first_config else { return Ok(run) };
     if difference(first, kept.finished, folder, &run, registry)?.is_some() {
         return Ok(run);
@@ -83,7 +88,7 @@ pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, 
 /// If it would refuse the folder.
 pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registry: &Registry) -> Result<FolderUse, JobError> {
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
-    let run = &made_longer(run.clone(), folder, registry)?;
+    let run = &as_made_longer(&kept, run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
     check_same(&kept, run, digest, file, folder, registry)?;
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
@@ -127,7 +132,8 @@ fn parse_kept(config: &str, folder: &Path, registry: &Registry) -> Result<Run, J
     Run::from_toml(config, registry).map_err(|error| unreadable(error).into())
 }
 
-/// The first value in which the run in the folder, with this configuration, differs from this one. Keys that are newer than the folder have their defaults.
+/// The first value in which the run in the folder, with this configuration, differs from this one. Keys that are newer than the folder have
+/// their defaults.
 fn difference(
     config: &str,
     is_finished: bool,

@@ -86,7 +86,7 @@ pub(super) fn tune(
         bytes = ranks.broadcast(&ranks.agree(kept)?);
     }
     let findings = Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?;
-    let method = ranks.agree(run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method))?;
+    let method = run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method)?;
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found));
     found.retain(|key, value| before.get(key) != Some(value));

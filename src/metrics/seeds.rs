@@ -143,7 +143,7 @@ mod tests {
         let noisy = OverSeeds::of([0.2, 0.5, 0.8]);
         let apart = [OverSeeds::of([0.9, 0.901, 0.902]), OverSeeds::of([0.7, 0.701, 0.702]), noisy];
         assert!(!best(&apart, Better::Higher).contains(&1), "{:?}", best(&apart, Better::Higher));
-        // Two settings without a spread are told apart by that of a third.
+        // The spread of another setting decides between two that have none.
         let without = [OverSeeds::of([0.9; 3]), OverSeeds::of([0.1; 3]), OverSeeds::of([0.5, 0.51, 0.52])];
         assert_eq!(best(&without, Better::Higher), [0]);
         // No spread at all: seeds that change nothing tell nothing.

@@ -137,7 +137,7 @@ mod tests {
         };
         let ((of_first, blue), (of_second, orange)) = (points(2), points(4));
         assert_eq!((blue, orange), (series(0).color, series(1).color));
-        // The first series has no row for the last term, the second none for the first.
+        // Each series lacks a term: the first the last one, the second the first one.
         assert!(close(&of_first, &[(2.0_f64.ln(), 2.0 + above), (3.0_f64.ln(), 1.0 + above)]), "{of_first:?}");
         assert!(close(&of_second, &[(4.0_f64.ln(), 1.0 + below), (0.5_f64.ln(), below)]), "{of_second:?}");
         let Mark::Spans { spans, stroke } = &panel.marks[3] else { panic!("no intervals") };

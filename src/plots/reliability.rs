@@ -133,10 +133,7 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
         legend.push(Key { label, sample: Sample::Marked(stroke) });
     }
     legend.push(Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) });
-    let upper =
-        Panel { x: Axis { bare: true, ..proportion("") }, y: proportion("accuracy"), marks, height: 3.0, ..Panel::default() };
     let y = Axis { low: Some(0.0), domain: Some((0.0, 1.0)), ..Axis::new("proportion of test rows") };
-    let lower = Panel { x: proportion("confidence"), y, marks: distributions, height: 1.25, ..Panel::default() };
     let mut caption = match seeds.last() {
         Some(&most) if most > 1 && seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
         Some(&most) if most > 1 => "Bins of several seeds are weighted by their test rows.".into(),
@@ -145,6 +142,14 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
     if has_few {
         caption = format!("{caption} Bins with fewer than {FEW_ROWS} rows have no accuracy here.").trim_start().to_owned();
     }
+    figure(legend, marks, (y, distributions), caption)
+}
+
+/// A reliability diagram: the accuracy above the rows of the bins, which have an axis of their own.
+fn figure(legend: Vec<Key>, accuracy: Vec<Mark>, (axis_of_rows, rows): (Axis, Vec<Mark>), caption: String) -> Figure {
+    let x = Axis { bare: true, ..proportion("") };
+    let upper = Panel { x, y: proportion("accuracy"), marks: accuracy, height: 3.0, ..Panel::default() };
+    let lower = Panel { x: proportion("confidence"), y: axis_of_rows, marks: rows, height: 1.25, ..Panel::default() };
     Figure {
         title: "Reliability".into(),
         subtitle: String::new(),
@@ -167,25 +172,14 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
         let (low, high) = wilson(bin.accuracy, bin.rows as f64);
         (bin.confidence, low, high)
     });
-    let upper = Panel {
-        x: Axis { bare: true, ..proportion("") },
-        y: proportion("accuracy"),
-        marks: vec![
-            line,
-            Mark::Whiskers { points: intervals.collect(), stroke: whisker },
-            Mark::Line { points, stroke: of_bins, marked: true },
-        ],
-        height: 3.0,
-        ..Panel::default()
-    };
+    let accuracy = vec![
+        line,
+        Mark::Whiskers { points: intervals.collect(), stroke: whisker },
+        Mark::Line { points, stroke: of_bins, marked: true },
+    ];
     let color = series(5).color;
-    let lower = Panel {
-        x: proportion("confidence"),
-        y: Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") },
-        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows as f64)).collect(), color }],
-        height: 1.25,
-        ..Panel::default()
-    };
+    let y = Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") };
+    let of_rows = Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows as f64)).collect(), color };
     let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as usize;
     let errors: Vec<String> = [
         ("ece", "expected calibration error (ECE)"),
@@ -204,16 +198,7 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
         Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) },
         Key { label: "test rows in a bin".into(), sample: bars(color) },
     ];
-    Figure {
-        title: "Reliability".into(),
-        subtitle: String::new(),
-        legend,
-        panels: vec![upper, lower],
-        columns: 1,
-        cell: (560.0, 118.0),
-        caption: caption + ".",
-        remark: String::new(),
-    }
+    figure(legend, accuracy, (y, vec![of_rows]), caption + ".")
 }
 
 #[cfg(test)]

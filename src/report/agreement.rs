@@ -152,17 +152,9 @@ impl Agreement {
     }
 }
 
-/// Whether a run has draws of a posterior: those of optimizers have not.
-///
-/// # Errors
-/// When its file cannot be read.
-pub fn has_posterior(run: &RunResults) -> Result<bool> {
-    Ok(run.file.sample_groups()?.iter().any(|group| group == POSTERIOR))
-}
-
 /// The posterior of a run with the estimates of all parameters.
 fn posterior(run: &RunResults) -> Result<PosteriorGroup> {
-    let group = if has_posterior(run)? { Some(PosteriorGroup::read(&run.file, POSTERIOR, true)?) } else { None };
+    let group = if run.file.has_posterior()? { Some(PosteriorGroup::read(&run.file, POSTERIOR, true)?) } else { None };
     group
         .filter(|group| !group.estimates.is_empty())
         .ok_or_else(|| ReportError::missing(&run.path, "it has no draws whose means could be compared".to_owned()))

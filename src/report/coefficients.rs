@@ -222,7 +222,7 @@ impl Coefficients {
     /// When the file cannot be read.
     pub fn of(file: &ResultFile, options: &CoefficientOptions) -> Result<InDataUnits> {
         let Some(Meaning { ratio, has_target_units }) = meaning(&file.info().model) else { return Ok(InDataUnits::Nothing) };
-        if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+        if !file.has_posterior()? {
             return Ok(InDataUnits::Nothing);
         }
         let (_, _, parts) = file.shape(POSTERIOR)?;
@@ -458,6 +458,12 @@ impl Units<'_> {
         }
     }
 
+    /// The units of a column for which its coefficients are given, and how the names of these end.
+    fn units(&self, column: &str) -> (f64, String) {
+        let per = self.per.iter().find(|per| per.column == column);
+        per.map_or_else(|| (1.0, String::new()), |per| (per.units, format!(" (per {})", per.units)))
+    }
+
     /// The coefficients, the intercept or the cutpoints.
     fn coefficients(&self, draws: &Draws, table: &mut Table) -> Result<()> {
         let Some((part, weights)) = draws.of("weights")? else { return Ok(()) };
@@ -487,11 +493,8 @@ impl Units<'_> {
             for (feature, (draws, own)) in own.columns().into_iter().zip(self.scale).enumerate() {
                 let name = part.labels.last().and_then(|names| names.get(feature)).cloned();
                 let name = name.unwrap_or_else(|| format!("weights[{feature}]"));
-                let (name, units) = match self.per.iter().find(|per| per.column == name) {
-                    Some(Per { units, .. }) => (format!("{name} (per {units})"), *units),
-                    None => (name, 1.0),
-                };
-                table.push(term(&name), (&draws * (units * own / scale)).view(), true, false);
+                let (units, suffix) = self.units(&name);
+                table.push(term(&(name + &suffix)), (&draws * (units * own / scale)).view(), true, false);
             }
         }
         Ok(())
@@ -534,10 +537,9 @@ impl Units<'_> {
             let name = kind(k).filter(|_| k > 0)?;
             weights?.labels.first()?.iter().position(|other| *other == name)
         };
-        let per = |k: usize| kind(k).and_then(|name| self.per.iter().find(|per| per.column == name)).filter(|_| k > 0);
-        let units = |k: usize| per(k).map_or(1.0, |per| per.units);
-        let suffix = |k: usize| per(k).map_or_else(String::new, |per| format!(" (per {})", per.units));
-        let unit = |k: usize| units(k) * feature(k).map_or(1.0, |place| self.scale[place]) / scale;
+        // The units of a slope, and how its name ends.
+        let units = |k: usize| kind(k).filter(|_| k > 0).map_or_else(|| (1.0, String::new()), |name| self.units(&name));
+        let unit = |k: usize| units(k).0 * feature(k).map_or(1.0, |place| self.scale[place]) / scale;
         // The part of an intercept at 0 that comes from the slope of a standardized column.
         let moved = |k: usize| feature(k).map_or(0.0, |place| self.offset[place]) / scale;
         let scales = logs.mapv(f64::exp);
@@ -551,7 +553,7 @@ impl Units<'_> {
                 }
                 _ => &scales.column(k) * unit(k),
             };
-            table.push(name + &suffix(k), own.view(), false, false);
+            table.push(name + &units(k).1, own.view(), false, false);
         }
         for place in 0..standardized.ncols() {
             let k = place % width;
@@ -561,7 +563,7 @@ impl Units<'_> {
                 _ => deviation(k) * unit(k),
             };
             let name = effects.element_name(place).replacen(&effects.name, &self.group, 1);
-            table.push(name + &suffix(k), own.view(), k == 0, true);
+            table.push(name + &units(k).1, own.view(), k == 0, true);
         }
         Ok(())
     }

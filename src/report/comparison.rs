@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, differing, flatten, shortened, without_cluster};
+use self::settings::{Config, DATA, SEED, differing, flatten, remove_cluster, shortened};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -116,9 +116,7 @@ impl Comparison {
                 metrics.push(name.clone());
             }
         }
-        let mut configs: Vec<Config> = runs.iter_mut().map(|run| std::mem::take(&mut run.config)).collect();
-        without_cluster(&mut configs);
-        runs.iter_mut().zip(configs).for_each(|(run, config)| run.config = config);
+        remove_cluster(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
         let differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
         for run in &mut runs {

@@ -68,10 +68,12 @@ impl Display {
 
     /// Prints a message on standard error, unless the run is one of several.
     pub fn print(&self, text: &str) {
-        match self {
-            Self::Bar { reporting: Reporting::OneOfSeveral { .. }, .. } | Self::Nothing => {}
-            Self::Lines(Lines { reporting: Reporting::OneOfSeveral { .. }, .. }) => {}
-            Self::Bar { .. } | Self::Lines(_) => self.announce(text),
+        let reporting = match self {
+            Self::Bar { reporting, .. } | Self::Lines(Lines { reporting, .. }) => reporting,
+            Self::Nothing => return,
+        };
+        if !matches!(reporting, Reporting::OneOfSeveral { .. }) {
+            self.announce(text);
         }
     }
 

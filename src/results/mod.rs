@@ -34,6 +34,7 @@ mod curves;
 mod display;
 mod draws;
 mod error;
+mod existing;
 mod folder;
 mod grid;
 mod info;
@@ -51,10 +52,8 @@ pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use folder::{
-    AGENT_BYTES, ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, is_locked,
-    result_file,
-};
+pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, is_finished, is_locked, result_file};
+pub use folder::{AGENT_BYTES, PHASES, RunFolder, TRAFFIC};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
 pub use read::ResultFile;

@@ -1,5 +1,6 @@
 //! Reading a result file: description, tables and draws.
 
+use super::POSTERIOR;
 use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
@@ -134,6 +135,14 @@ impl ResultFile {
     /// When it cannot be read.
     pub fn find_table(&self, name: &str) -> Result<Option<Table>> {
         if self.tables()?.iter().any(|table| table == name) { self.table(name).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether there are draws of a posterior: runs of optimizers have none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn has_posterior(&self) -> Result<bool> {
+        Ok(self.sample_groups()?.iter().any(|group| group == POSTERIOR))
     }
 
     /// A group of arrays, or `None` if there is no such group.

@@ -160,7 +160,7 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")))?;
-    Ok(SweepState { sweep, folder, part, reporting: reporting(args.log_host), table, running: 0, unreadable: Vec::new() })
+    Ok(SweepState { sweep, folder, part, reporting: reporting(args.log_host), table, running: 0, has_unreadable: false })
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.
@@ -200,7 +200,7 @@ fn run_all(
     }
     let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
     state.finish(plan.len(), &failed)?;
-    Ok(match failed.is_empty() && state.unreadable.is_empty() {
+    Ok(match failed.is_empty() && !state.has_unreadable {
         true if state.running > 0 => ExitCode::from(STOPPED),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

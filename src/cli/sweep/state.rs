@@ -29,8 +29,8 @@ pub(super) struct SweepState {
     pub table: ResultTable,
     /// How many runs are left to other jobs, which carry them out.
     pub running: usize,
-    /// Finished runs whose results cannot be read.
-    pub unreadable: Vec<String>,
+    /// Whether the results of a finished run cannot be read.
+    pub has_unreadable: bool,
 }
 
 /// The state of a run.
@@ -52,17 +52,16 @@ impl SweepState {
         self.folder.join("failed").join(format!("{name}.txt"))
     }
 
-    /// The states of all runs, after the same checks as `mpibayes check`.
-    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(CheckedRun, State)>> {
-        let checked = check_sweep(&self.sweep, registry).map_err(ConfigError::Problems)?;
-        let names = self.sweep.points.iter().map(|point| point.name.as_str());
-        let with_state = |(number, (run, name))| {
-            // The folders of other tasks are not touched: these may be about to take them.
-            let is_mine = self.part.is_none_or(|part| part.has(number));
-            let state = if is_mine { self.state(name, &run, registry) } else { State::Missing };
-            (run, state)
-        };
-        Ok(checked.into_iter().zip(names).enumerate().map(with_state).collect())
+    /// All runs, after the same checks as `mpibayes check`.
+    fn check_all(&self, registry: &Registry) -> anyhow::Result<Vec<CheckedRun>> {
+        Ok(check_sweep(&self.sweep, registry).map_err(ConfigError::Problems)?)
+    }
+
+    /// The names of all runs with their states.
+    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(String, State)>> {
+        let checked = self.check_all(registry)?;
+        let named = self.sweep.points.iter().zip(&checked);
+        Ok(named.map(|(point, run)| (point.name.clone(), self.state(&point.name, run, registry))).collect())
     }
 
     fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> State {
@@ -89,15 +88,17 @@ impl SweepState {
         let mut again = Vec::new();
         let mut refused = Vec::new();
         let mut running = Vec::new();
-        let states = self.states(registry)?;
-        let notes = notes_on_sweep(&self.sweep, states.iter().map(|((_, report), _)| report));
-        for (number, ((run, _), state)) in states.into_iter().enumerate() {
-            let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
+        let checked = self.check_all(registry)?;
+        let notes = notes_on_sweep(&self.sweep, checked.iter().map(|(_, report)| report));
+        for (number, (checked, point)) in checked.iter().zip(&self.sweep.points).enumerate() {
+            // The folders of other tasks are not touched: these may be about to take them.
             if self.part.is_some_and(|share| !share.has(number)) {
                 continue;
             }
+            let state = self.state(&point.name, checked, registry);
+            let run = || checked.0.clone();
             // A folder that cannot be read is reported when the run is started.
-            let run = made_longer(run.clone(), &self.folder.join(&point.name), registry).unwrap_or(run);
+            let run = made_longer(run(), &self.folder.join(&point.name), registry).unwrap_or_else(|_| run());
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
             match state {
@@ -170,7 +171,7 @@ impl SweepState {
         let summary = match self.add(run.number, &run.name) {
             Ok(summary) => summary,
             Err(error) => {
-                self.unreadable.push(run.name.clone());
+                self.has_unreadable = true;
                 self.reporting.print(&format!("{title}: its results cannot be read: {error:#}"));
                 return Ok(());
             }
@@ -210,7 +211,7 @@ impl SweepState {
     fn add(&mut self, number: usize, name: &str) -> anyhow::Result<Summary> {
         let results = RunResults::open(&self.folder.join(name))?;
         let summary = Summary::of(&results, false)?;
-        self.table.add(number, &results.file, &summary.best_metrics())?;
+        self.table.add(number, &results.file, &summary)?;
         Ok(summary)
     }
 
@@ -231,16 +232,14 @@ impl SweepState {
     /// Writes the table of the finished runs. Returns what to print, and whether none is missing.
     pub fn collect(&mut self, registry: &Registry) -> anyhow::Result<(String, bool)> {
         let mut missing = Vec::new();
-        for (number, (_, state)) in self.states(registry)?.into_iter().enumerate() {
-            let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
+        for (number, (name, state)) in self.states(registry)?.into_iter().enumerate() {
             match state {
                 State::Finished => {
-                    let name = point.name.clone();
                     if let Err(error) = self.add(number, &name) {
                         missing.push((name, format!("its results cannot be read: {error:#}")));
                     }
                 }
-                state => missing.push((point.name.clone(), state.to_string())),
+                state => missing.push((name, state.to_string())),
             }
         }
         let all = text::counted(self.sweep.points.len(), "run");
@@ -262,9 +261,7 @@ impl SweepState {
 
     /// The runs with their states.
     pub fn list(&self, registry: &Registry) -> anyhow::Result<String> {
-        let states = self.states(registry)?;
-        let names = self.sweep.points.iter().map(|point| point.name.as_str());
-        let lines: Vec<_> = names.zip(states.iter().map(|(_, state)| state.to_string())).collect();
+        let lines: Vec<_> = self.states(registry)?.into_iter().map(|(name, state)| (name, state.to_string())).collect();
         let all = text::counted(lines.len(), "run");
         let (keys, folder) = (self.sweep.keys.join(", "), self.folder.display());
         Ok(format!("{all} over {keys}, in {folder}\n{}{}", text::pairs(&lines), self.note_on_others()))

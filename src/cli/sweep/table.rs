@@ -2,7 +2,9 @@
 
 use crate::config::sweep::Sweep;
 use crate::partial::PartialFile;
-use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
+use crate::report::communication::Communication;
+use crate::report::summary::Summary;
+use crate::results::{AgentBytes, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,13 +58,13 @@ impl ResultTable {
     ///
     /// # Errors
     /// If its result file cannot be read.
-    pub fn add(&mut self, number: usize, file: &ResultFile, metrics: &[(String, f64)]) -> anyhow::Result<()> {
-        let mut rows = rows_of_run(file)?;
+    pub fn add(&mut self, number: usize, file: &ResultFile, summary: &Summary) -> anyhow::Result<()> {
+        let mut rows = rows_of_run(file, summary.agent_bytes)?;
         if let Some(last) = rows.last_mut() {
-            for (name, of_all_draws) in metrics.iter().filter(|(name, _)| !is_axis(name)) {
-                match last.values.iter_mut().find(|(other, _)| other == name) {
-                    Some((_, value)) => *value = *of_all_draws,
-                    None => last.values.push((name.clone(), *of_all_draws)),
+            for (name, of_all_draws) in summary.best_metrics().into_iter().filter(|(name, _)| !is_axis(name)) {
+                match last.values.iter_mut().find(|(other, _)| *other == name) {
+                    Some((_, value)) => *value = of_all_draws,
+                    None => last.values.push((name, of_all_draws)),
                 }
             }
         }
@@ -124,7 +126,7 @@ fn check_replaceable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The rows of a finished run.
-fn rows_of_run(file: &ResultFile) -> anyhow::Result<Vec<Row>> {
+fn rows_of_run(file: &ResultFile, agent_bytes: Option<Communication>) -> anyhow::Result<Vec<Row>> {
     let metrics = file.find_table(METRICS)?.unwrap_or_default();
     let mut rows = rows_of(&metrics);
     if let Some(bytes) = file.positions(&metrics, XAxis::Bytes)? {
@@ -136,11 +138,9 @@ fn rows_of_run(file: &ResultFile) -> anyhow::Result<Vec<Row>> {
     }
     if let Some(last) = rows.last_mut() {
         last.last = true;
-        if let Some(bytes) = file.find_table(AGENT_BYTES)? {
-            let of = |name: &str| bytes.column(name).and_then(|values| values.last().copied());
-            for name in ["received", "sent"] {
-                last.values.extend(of(name).map(|value| (format!("{BYTES}_{name}"), value)));
-            }
+        if let Some(Communication { bytes: AgentBytes { received, sent }, .. }) = agent_bytes {
+            let bytes = [("received", received), ("sent", sent)];
+            last.values.extend(bytes.map(|(name, bytes)| (format!("{BYTES}_{name}"), bytes as f64)));
         }
         if let Some(traffic) = file.find_table(TRAFFIC)? {
             for kind in ["messages", "bytes"] {

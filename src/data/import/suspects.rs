@@ -3,7 +3,7 @@
 
 use crate::data::dataset::layout::Task;
 use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Fewer rows say nothing about a column.
 const MIN_ROWS: u64 = 30;
@@ -135,62 +135,55 @@ impl Suspects {
 
 /// How many training rows have each level of the categorical columns.
 pub(crate) struct LevelCounts {
-    levels: Vec<LevelCount>,
+    columns: Vec<ColumnLevels>,
     rows: u64,
 }
 
-/// How many training rows have a level.
-struct LevelCount {
-    name: String,
-    /// The indicator of the level among the features, or those of all other levels of its column if it is the reference.
-    indicators: Vec<usize>,
-    is_reference: bool,
-    rows: u64,
+/// How many training rows have each level of a column.
+struct ColumnLevels {
+    /// The names of the levels, of which the first is the reference.
+    names: Vec<String>,
+    /// The place of the indicator of the second level among the features. Those of the others follow.
+    first: usize,
+    /// How many rows have each level but the first.
+    rows: Vec<u64>,
 }
 
 impl LevelCounts {
-    /// For features of these names, in the order of the recipe's columns.
-    pub(crate) fn new(recipe: &Recipe, names: &[String]) -> Self {
-        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
-        let mut counts = Vec::new();
-        for column in &recipe.columns {
-            let ColumnUse::Indicators(levels) = &column.r#use else { continue };
-            let name = |level: &String| format!("{}[{level}]", column.name);
-            let places: Vec<usize> = levels.iter().filter_map(|level| places.get(name(level).as_str()).copied()).collect();
-            let others = levels.iter().skip(1).zip(&places).map(|(level, &place)| LevelCount {
-                name: name(level),
-                indicators: vec![place],
-                is_reference: false,
-                rows: 0,
-            });
-            counts.extend(levels.first().map(|reference| LevelCount {
-                name: name(reference),
-                indicators: places.clone(),
-                is_reference: true,
-                rows: 0,
-            }));
-            counts.extend(others);
-        }
-        Self { levels: counts, rows: 0 }
+    /// For features of these names.
+    pub(crate) fn new(recipe: &Recipe, features: &[String]) -> Self {
+        let levels = |column: &UsedColumn| {
+            let ColumnUse::Indicators(levels) = &column.r#use else { return None };
+            let names: Vec<String> = levels.iter().map(|level| format!("{}[{level}]", column.name)).collect();
+            let first =
+                names.get(1).and_then(|name| features.iter().position(|feature| feature == name)).unwrap_or(features.len());
+            let rows = vec![0; names.len().saturating_sub(1)];
+            Some(ColumnLevels { names, first, rows })
+        };
+        Self { columns: recipe.columns.iter().filter_map(levels).collect(), rows: 0 }
     }
 
     /// Adds the features of a training row.
     pub(crate) fn add(&mut self, features: &[f64]) {
         self.rows += 1;
-        for level in &mut self.levels {
-            let has_any = level.indicators.iter().any(|place| features.get(*place).is_some_and(|value| *value != 0.0));
-            level.rows += u64::from(has_any != level.is_reference);
+        for ColumnLevels { first, rows, .. } in &mut self.columns {
+            rows.iter_mut().zip(&features[*first..]).for_each(|(rows, value)| *rows += u64::from(*value != 0.0));
         }
     }
 
     /// A sentence about levels that few rows have.
     pub(crate) fn warning(&self) -> Option<String> {
-        let is_rare = |level: &&LevelCount| level.rows < FEW_ROWS && self.rows >= MIN_ROWS;
-        let rare = self.levels.iter().filter(is_rare).map(|LevelCount { name, rows, is_reference, .. }| {
-            let is_reference = if *is_reference { ", the reference level: choose another with --reference" } else { "" };
-            format!("{name} ({rows} row{}{is_reference})", if *rows == 1 { "" } else { "s" })
-        });
-        let mut rare: Vec<String> = rare.collect();
+        let mut rare = Vec::new();
+        for ColumnLevels { names, rows, .. } in &self.columns {
+            // A row has one level.
+            let of_reference = self.rows - rows.iter().sum::<u64>();
+            let notes = std::iter::once(", the reference level: choose another with --reference").chain(std::iter::repeat(""));
+            for ((name, rows), note) in names.iter().zip(std::iter::once(&of_reference).chain(rows)).zip(notes) {
+                if *rows < FEW_ROWS && self.rows >= MIN_ROWS {
+                    rare.push(format!("{name} ({}{note})", counted_rows(*rows)));
+                }
+            }
+        }
         let others = rare.len().saturating_sub(MAX_LISTED);
         rare.truncate(MAX_LISTED);
         if others > 0 {
@@ -204,6 +197,10 @@ impl LevelCounts {
             )
         })
     }
+}
+
+fn counted_rows(rows: u64) -> String {
+    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }
 
 /// Classes that differ only in case or blanks.
@@ -233,7 +230,7 @@ fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
     if let Negative::One(mark, rows) = values.negative
         && MARKS.contains(&mark)
     {
-        let rows = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let rows = counted_rows(rows);
         return Some(format!(
             "{name} is {mark} in {rows} and has no other negative value: if it stands for a missing value, --na={mark}"
         ));

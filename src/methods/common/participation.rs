@@ -48,9 +48,10 @@ impl Participation {
         }
     }
 
-    /// Rounds in which each agent is visited often enough, if a run file gives no number.
-    pub fn default_rounds(self, agents: u32) -> u64 {
-        FEW_VISITS.saturating_mul(u64::from(agents)).div_ceil(u64::from(self.size(agents).max(1))).max(MIN_DEFAULT_ROUNDS)
+    /// The rounds that are given, or else as many as visit each agent often enough.
+    pub fn rounds(self, given: Option<u64>, agents: u32) -> u64 {
+        let enough = || FEW_VISITS.saturating_mul(u64::from(agents)).div_ceil(u64::from(self.size(agents).max(1)));
+        given.unwrap_or_else(|| enough().max(MIN_DEFAULT_ROUNDS))
     }
 
     /// A remark if so few rounds leave out agents, whose data then count little or not at all, or visit each only a few times.
@@ -157,12 +158,12 @@ mod tests {
     fn default_rounds_visit_each_agent_often_enough() {
         for participation in [Participation::RoundRobin, Participation::All, Participation::Subset(3)] {
             for agents in [1, 2, 5, 20] {
-                let rounds = participation.default_rounds(agents);
+                let rounds = participation.rounds(None, agents);
                 assert_eq!(participation.note_on_rounds(rounds, agents), None, "{participation:?}, {agents} agents");
             }
         }
-        assert_eq!([1, 2, 5].map(|agents| Participation::RoundRobin.default_rounds(agents)), [10, 10, 25]);
-        assert_eq!(Participation::All.default_rounds(20), 10);
+        assert_eq!([1, 2, 5].map(|agents| Participation::RoundRobin.rounds(None, agents)), [10, 10, 25]);
+        assert_eq!(Participation::All.rounds(None, 20), 10);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn for_agents(&self, agents: u32) -> Self {
-        self.for_agents(agents)
+        self.with_rounds_for(agents)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

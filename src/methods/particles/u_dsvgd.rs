@@ -39,7 +39,7 @@ impl MethodSettings for UDsvgdSettings {
     }
 
     fn for_agents(&self, agents: u32) -> Self {
-        self.for_agents(agents)
+        self.with_rounds_for(agents)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

@@ -14,14 +14,12 @@
 use super::prior_updates::{OptimizePriors, PriorEvidence, PriorUpdates};
 use super::problem::TopicProblem;
 use super::shard::{check_conserved, check_token_count, split_priors};
-use super::sweeps::SweepSettings;
+use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{
     Documents, FixedSweep, PriorStatistics, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
 };
-use crate::methods::common::settings::{
-    Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod, at_least_one, no_draws,
-};
+use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
 use crate::methods::common::thinning::draws;
 use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::topics::{TopicArray, TopicPosterior};
@@ -128,12 +126,7 @@ impl MethodSettings for LdaSamplerSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
-        self.prior_updates().check(self.rounds)?;
-        if self.burn_in.saturating_add(self.thin) > self.rounds {
-            return Err(no_draws(self.burn_in, self.thin, self.rounds));
-        }
-        Ok(())
+        check_sweeps(self.rounds, self.burn_in, self.thin, self.prior_updates())
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
@@ -404,7 +397,8 @@ pub struct LdaAgent {
     method: Lda,
     blocks: TokenBlocks,
     state: AgentState,
-    /// The counts of all agents, followed by the priors of the sweep that they are from (W × K + 4). The next task brings them to a resumed run.
+    /// The counts of all agents, followed by the priors of the sweep that they are from (W × K + 4). The next task brings them to a resumed
+    /// run.
     counts: Body<i32>,
 }
 

@@ -53,14 +53,19 @@ impl Default for SweepSettings {
     }
 }
 
+/// Checks the numbers of sweeps, and when priors are estimated.
+pub(super) fn check_sweeps(rounds: u64, burn_in: u64, thin: u64, updates: PriorUpdates) -> Result<(), KeyError> {
+    at_least_one(&[("rounds", rounds), ("thin", thin)])?;
+    updates.check(rounds)?;
+    if burn_in.saturating_add(thin) > rounds {
+        return Err(no_draws(burn_in, thin, rounds));
+    }
+    Ok(())
+}
+
 impl SweepSettings {
     pub(super) fn check(&self) -> Result<(), KeyError> {
-        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
-        self.prior_updates().check(self.rounds)?;
-        if self.burn_in.saturating_add(self.thin) > self.rounds {
-            return Err(no_draws(self.burn_in, self.thin, self.rounds));
-        }
-        Ok(())
+        check_sweeps(self.rounds, self.burn_in, self.thin, self.prior_updates())
     }
 
     /// When priors are estimated.

@@ -35,12 +35,9 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
 }
 
 /// Removes the keys of [cluster], which do not change results. Runs that differ only there are a study of it and keep them.
-pub(super) fn without_cluster(runs: &mut [Config]) {
-    let others = |run: &Config| -> Vec<(String, String)> {
-        run.iter().filter(|(key, _)| !is_of_cluster(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
-    };
-    let distinct = runs.iter().map(others).collect::<BTreeSet<_>>().len();
-    if distinct == runs.len() {
+pub(super) fn remove_cluster(runs: &mut [&mut Config]) {
+    let others = runs.iter().map(|run| run.iter().filter(|(key, _)| !is_of_cluster(key)).collect::<Vec<_>>());
+    if others.collect::<BTreeSet<_>>().len() == runs.len() {
         runs.iter_mut().for_each(|run| run.retain(|key, _| !is_of_cluster(key)));
     }
 }
@@ -119,7 +116,7 @@ mod tests {
     fn keys_of_the_cluster_are_settings_only_where_runs_are_equal_otherwise() {
         let of = |texts: [&str; 2]| {
             let mut runs = texts.map(config);
-            without_cluster(&mut runs);
+            remove_cluster(&mut runs.each_mut());
             differing(&runs.iter().collect::<Vec<_>>(), true)
         };
         assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 2\ncluster.threads = 4"]), ["seed"]);

@@ -5,7 +5,7 @@ use super::kind::FigureKind;
 use crate::metrics::Bin;
 use crate::metrics::seeds::Band;
 use crate::plots::{self, Curve, Figure, ReliabilityCurve};
-use crate::report::comparison::Comparison;
+use crate::report::comparison::{Comparison, Group};
 use crate::report::error::{ReportError, Result};
 use crate::report::run::RunResults;
 use crate::results::{ResultFile, XAxis};
@@ -36,16 +36,10 @@ impl ComparisonFigure {
         comparison.check_metric(runs, metric)?;
         let (mut curves, mut left_out, mut has_axis) = (Vec::new(), Vec::new(), false);
         for group in &comparison.groups {
-            let mut points_of_runs = Vec::new();
-            for &member in &group.counted {
-                match runs[member].file.curve(metric, axis)?.filter(|points| !points.is_empty()) {
-                    Some(points) => points_of_runs.push(points),
-                    None => {
-                        let run = &comparison.runs[member].run;
-                        left_out.push(format!("{run}: not in the figure: it has no {metric} by {}", axis.name()));
-                    }
-                }
-            }
+            let points = |file: &ResultFile| Ok(file.curve(metric, axis)?.filter(|points| !points.is_empty()));
+            let (points_of_runs, without) = of_group(group, runs, points)?;
+            let names = without.iter().map(|&member| &comparison.runs[member].run);
+            left_out.extend(names.map(|run| format!("{run}: not in the figure: it has no {metric} by {}", axis.name())));
             has_axis |= !points_of_runs.is_empty();
             let seeds = points_of_runs.len();
             let curve = Curve { label: group.label.clone(), runs: points_of_runs };
@@ -78,16 +72,9 @@ impl ComparisonFigure {
     pub fn reliability(comparison: &Comparison, runs: &[RunResults]) -> Result<Self> {
         let (mut curves, mut left_out) = (Vec::new(), Vec::new());
         for group in &comparison.groups {
-            let mut bins_of_runs = Vec::new();
-            for &member in &group.counted {
-                match bins(&runs[member].file)? {
-                    Some(bins) => bins_of_runs.push(bins),
-                    None => {
-                        let run = &comparison.runs[member].run;
-                        left_out.push(format!("{run}: not in the figure: {}", FigureKind::Reliability.missing()));
-                    }
-                }
-            }
+            let (bins_of_runs, without) = of_group(group, runs, bins)?;
+            let names = without.iter().map(|&member| &comparison.runs[member].run);
+            left_out.extend(names.map(|run| format!("{run}: not in the figure: {}", FigureKind::Reliability.missing())));
             let is_empty = bins_of_runs.is_empty();
             let curve = ReliabilityCurve { label: group.label.clone(), runs: bins_of_runs };
             match curve.has_rows() {
@@ -103,6 +90,22 @@ impl ComparisonFigure {
         let figure = Figure { subtitle: comparison.heading(), ..plots::reliability_of_groups(&curves) };
         Ok(Self { figure: Some(figure), left_out })
     }
+}
+
+/// What is read from the runs of a group, and the places of the runs that do not have it.
+fn of_group<T>(
+    group: &Group,
+    runs: &[RunResults],
+    read: impl Fn(&ResultFile) -> Result<Option<T>>,
+) -> Result<(Vec<T>, Vec<usize>)> {
+    let (mut found, mut without) = (Vec::new(), Vec::new());
+    for &member in &group.counted {
+        match read(&runs[member].file)? {
+            Some(one) => found.push(one),
+            None => without.push(member),
+        }
+    }
+    Ok((found, without))
 }
 
 /// A position on an axis, in a sentence.

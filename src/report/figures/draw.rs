@@ -30,8 +30,7 @@ impl<'a> RunFigures<'a> {
         if self.samples.get().is_none() {
             let file = &self.run.file;
             // The marginal of a single word probability shows nothing, so topics have no such figures.
-            let has_parameters =
-                file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? != SampleKind::Topics;
+            let has_parameters = file.has_posterior()? && file.kind(POSTERIOR)? != SampleKind::Topics;
             let samples = if has_parameters { Some(file.samples(POSTERIOR)?) } else { None };
             return Ok(self.samples.get_or_init(|| samples).as_ref());
         }
@@ -111,7 +110,7 @@ impl<'a> RunFigures<'a> {
 /// # Errors
 /// When the file cannot be read.
 pub(super) fn classes_of_draws(file: &ResultFile) -> Result<Option<Classification>> {
-    let has_chains = file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? == SampleKind::Chains;
+    let has_chains = file.has_posterior()? && file.kind(POSTERIOR)? == SampleKind::Chains;
     let test_rows = if has_chains { TestRows::of(file)? } else { None };
     Ok(test_rows.and_then(|rows| rows.classes))
 }

@@ -37,7 +37,8 @@ const MAX_STIFFNESS: f64 = 1.0;
 /// The smallest coupling that is found.
 const MIN_COUPLING: f64 = 1e-6;
 
-/// The lengths of coupled chains, where those in `given` are kept, burn-in and thinning, and the steps if they are given. Draws begin when an annealing that is given is over.
+/// The lengths of coupled chains, where those in `given` are kept, burn-in and thinning, and the steps if they are given. Draws begin when an
+/// annealing that is given is over.
 pub(in crate::methods) fn found_lengths(
     relaxation: f64,
     draws: f64,

@@ -87,11 +87,11 @@ macro_rules! dsvgd_settings {
         impl $name {
             /// The rounds; those of a single agent if the number of agents is not known yet.
             fn rounds(&self) -> u64 {
-                self.rounds.unwrap_or_else(|| self.schedule.default_rounds(1))
+                self.schedule.rounds(self.rounds, 1)
             }
 
-            fn for_agents(&self, agents: u32) -> Self {
-                Self { rounds: Some(self.rounds.unwrap_or_else(|| self.schedule.default_rounds(agents))), ..self.clone() }
+            fn with_rounds_for(&self, agents: u32) -> Self {
+                Self { rounds: Some(self.schedule.rounds(self.rounds, agents)), ..self.clone() }
             }
 
             fn shared_for<F: $crate::number::Real>(
@@ -259,7 +259,7 @@ impl MethodSettings for DsvgdSettings {
     }
 
     fn for_agents(&self, agents: u32) -> Self {
-        self.for_agents(agents)
+        self.with_rounds_for(agents)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

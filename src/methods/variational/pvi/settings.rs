@@ -60,7 +60,7 @@ impl Default for PviSettings {
 impl PviSettings {
     /// The rounds; those of a single agent if the number of agents is not known yet.
     fn rounds(&self) -> u64 {
-        self.rounds.unwrap_or_else(|| self.schedule.default_rounds(1))
+        self.schedule.rounds(self.rounds, 1)
     }
 
     pub(crate) fn pvi<F: Real>(&self, problem: Problem<F>) -> Pvi<F> {
@@ -101,7 +101,7 @@ impl MethodSettings for PviSettings {
     }
 
     fn for_agents(&self, agents: u32) -> Self {
-        Self { rounds: Some(self.rounds.unwrap_or_else(|| self.schedule.default_rounds(agents))), ..self.clone() }
+        Self { rounds: Some(self.schedule.rounds(self.rounds, agents)), ..self.clone() }
     }
 
     fn check(&self) -> Result<(), KeyError> {

@@ -1,0 +1,133 @@
+//! What the folder of a run holds: its files, the run, and whether a job uses it.
+
+use super::error::{Result, ResultsError};
+use super::read::ResultFile;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The result file in the folder of a run, which is first written with the first checkpoint, or earlier if draws fill the memory.
+pub fn result_file(folder: &Path) -> PathBuf {
+    folder.join("result.h5")
+}
+
+/// The checkpoint in the folder of a run, which exists until the run is finished.
+pub fn checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join("checkpoint.bin")
+}
+
+/// A checkpoint from shortly before the end of a finished run, from which a longer run continues.
+pub(super) fn late_checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join("extension.bin")
+}
+
+/// What was found before the run began: the coordinates in which it samples, and the noise of gradients, from which steps follow.
+/// Deleted when the run ends, unless it can be made longer.
+pub(super) fn tuning_file(folder: &Path) -> PathBuf {
+    folder.join("tuning.bin")
+}
+
+/// The resolved configuration in the folder of a run, which exists from the beginning.
+pub fn config_file(folder: &Path) -> PathBuf {
+    folder.join("config.toml")
+}
+
+/// The configuration that the run had before it was made longer, if it was.
+pub(super) fn first_config_file(folder: &Path) -> PathBuf {
+    folder.join("config-before-extension.toml")
+}
+
+/// Whether the run in a folder is finished, according to its result file. One that is being made longer has a checkpoint again.
+///
+/// # Errors
+/// When there is a result file that cannot be read.
+pub fn is_finished(folder: &Path) -> Result<bool> {
+    let file = result_file(folder);
+    Ok(file.exists() && !checkpoint_file(folder).exists() && ResultFile::open(&file)?.info().state.finished)
+}
+
+/// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
+///
+/// # Errors
+/// If the folder is a file, cannot be read, or holds an incomplete run.
+pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
+    let digest = folder.join(DIGEST_FILE);
+    match fs::read_to_string(&digest) {
+        Ok(data_digest) => run_with_digest(folder, &data_digest),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
+        Err(_) if folder.is_file() => Err(not_a_folder(folder)),
+        Err(cause) => Err(ResultsError::io(folder, "use it as a folder")(cause)),
+    }
+}
+
+/// The run that a folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingRun {
+    /// Its resolved configuration.
+    pub config: String,
+    /// The one that it had before it was made longer, if it was.
+    pub first_config: Option<String>,
+    /// The digest of its data; empty if it has none.
+    pub data_digest: String,
+    /// Whether it is finished.
+    pub finished: bool,
+    /// Whether it has a result file or a checkpoint.
+    pub holds_results: bool,
+}
+
+pub(super) fn not_a_folder(path: &Path) -> ResultsError {
+    ResultsError::Content { path: path.to_owned(), what: "this is a file: name a folder with --output".into() }
+}
+
+/// The run that a folder with this `data.digest` holds, if any.
+pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRun>> {
+    let finished = is_finished(folder)?;
+    let config = config_file(folder);
+    let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
+    let holds_results = exists(result_file(folder))? || exists(checkpoint_file(folder))?;
+    match fs::read_to_string(&config) {
+        // A run without data has a digest, too: an empty line.
+        Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
+            path: config,
+            what: "this is not the configuration of a run in this folder: choose another --output".into(),
+        }),
+        Ok(config) => {
+            let first_config = first_config_file(folder);
+            let first_config = match fs::read_to_string(&first_config) {
+                Err(cause) if cause.kind() == ErrorKind::NotFound => None,
+                read => Some(read.map_err(ResultsError::io(&first_config, "read"))?),
+            };
+            Ok(Some(ExistingRun { config, first_config, data_digest: data_digest.trim_end().into(), finished, holds_results }))
+        }
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
+        Err(_) if holds_results => Err(ResultsError::Content {
+            path: folder.to_owned(),
+            what: "the folder holds a run without its config.toml: choose another --output, or delete the folder".into(),
+        }),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The file with the digest of the data, which a job locks.
+pub(super) const DIGEST_FILE: &str = "data.digest";
+
+/// Whether a job uses the folder of a run, as far as the file system has locks.
+pub fn is_locked(folder: &Path) -> bool {
+    let file = File::open(folder.join(DIGEST_FILE));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// How often a lock is tried that another process holds, and the time between: one that looks whether it is held has it for a moment.
+const LOCK_ATTEMPTS: usize = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
+
+pub(super) fn lock(file: &File) -> std::result::Result<(), TryLockError> {
+    for _ in 1..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_ATTEMPTS),
+            other => return other,
+        }
+    }
+    file.try_lock()
+}
