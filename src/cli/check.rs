@@ -7,7 +7,8 @@ use crate::config::sweep::{self, Sweep};
 use crate::config::{Override, Problem, Registry, Run, RunFile};
 use crate::data::Task;
 use crate::job::{
-    CheckReport, ClassCounts, DataContent, FolderUse, Forecast, check, check_sweep, folder_use, forecast, notes_on_sweep,
+    CheckReport, ClassCounts, DataContent, FolderUse, Forecast, PlannedDraws, check, check_sweep, folder_use, forecast,
+    notes_on_sweep,
 };
 use crate::results;
 use crate::text;
@@ -115,10 +116,12 @@ fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Chec
 fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let grid = sweep::grid(file)?;
     let mut checked = check_sweep(&grid, registry)?;
-    let mut used = Vec::new();
+    let (mut used, mut running) = (Vec::new(), 0);
     let mut problems = Vec::new();
     for ((run, report), point) in checked.iter().zip(&grid.points) {
-        match folder_use(run, report.data_identity(), &output.join(&point.name), registry) {
+        let folder = output.join(&point.name);
+        match folder_use(run, report.data_identity(), &folder, registry) {
+            Ok(_) if results::user_of(&folder).is_some() => running += 1,
             Ok(found) => used.push(found),
             Err(error) => problems.push(file.problem(&[], error.to_string())),
         }
@@ -129,14 +132,19 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Ch
     let mut text =
         format!("{} can be run: {} over {}\n", file.path().display(), text::counted(checked.len(), "run"), grid.keys.join(", "));
     text.push_str(&table_of_settings(&grid, checked.iter().map(|(_, report)| report)));
-    for (state, does) in [(FolderUse::Nothing, "are finished"), (FolderUse::Resume, "have begun, and are resumed")] {
-        let runs = used.iter().filter(|used| **used == state).count();
+    let in_state = |state| used.iter().filter(|used| **used == state).count();
+    for (runs, is, are) in [
+        (running, "is carried out now", "are carried out now"),
+        (in_state(FolderUse::Nothing), "is finished", "are finished"),
+        (in_state(FolderUse::Resume), "has begun, and is resumed", "have begun, and are resumed"),
+    ] {
         if runs > 0 {
-            let _ = writeln!(text, "note: {} of the {} {does}", text::count(runs), text::counted(used.len(), "run"));
+            let (does, all) = (if runs == 1 { is } else { are }, text::counted(grid.points.len(), "run"));
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "note: {} of the {all} {does}", text::count(runs));
         }
     }
     for note in grid.notes.iter().chain(&notes_on_sweep(&grid, checked.iter().map(|(_, report)| report))) {
-        // Writing to a string does not fail.
         let _ = writeln!(text, "note: {note}");
     }
     // A grid has at least one run.
@@ -195,13 +203,8 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let memory = memory_of_this_machine();
     let mut notes = report.notes.clone();
     let mut lines = vec![("method", report.method.to_owned())];
-    match (estimate.particles, estimate.draws) {
-        (Some(chains), Some(0)) => lines.push(("chains", text::count(chains))),
-        (Some(chains), Some(draws)) => {
-            lines.push(("chains", format!("{}, {} each", text::count(chains), text::counted(draws, "draw"))));
-        }
-        (Some(particles), None) => lines.push(("particles", text::count(particles))),
-        (None, _) => {}
+    if let Some(count) = estimate.particles {
+        lines.push(chains(count, report.draws));
     }
     if let Some(rounds) = estimate.rounds {
         lines.push(("rounds", text::count(rounds)));
@@ -275,15 +278,30 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     if let Some(counts) = &report.class_counts {
         text.push_str(&table_of_classes(counts));
     }
-    match used {
-        FolderUse::Begin => {}
-        FolderUse::Resume => text.push_str("note: the folder holds this run, not finished: `mpibayes run` resumes it\n"),
-        FolderUse::Nothing => text.push_str("note: the folder holds this run, finished: `mpibayes run` has nothing to do\n"),
-    }
+    let does = match (results::user_of(output), used) {
+        (Some(job), _) => format!("note: {job} carries out the run in this folder now\n"),
+        (None, FolderUse::Begin) => String::new(),
+        (None, FolderUse::Resume) => "note: the folder holds this run, not finished: `mpibayes run` resumes it\n".into(),
+        (None, FolderUse::Nothing) => "note: the folder holds this run, finished: `mpibayes run` has nothing to do\n".into(),
+    };
+    text.push_str(&does);
     for note in &notes {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// The line on chains with their draws, or on particles.
+fn chains(count: u64, planned: PlannedDraws) -> (&'static str, String) {
+    let count = text::count(count);
+    let draws = |draws: u64| text::counted(draws, "draw");
+    match planned {
+        PlannedDraws::Particles => ("particles", count),
+        PlannedDraws::Each(0) => ("chains", count),
+        PlannedDraws::Each(each) => ("chains", format!("{count}, {} each", draws(each))),
+        PlannedDraws::About(each) => ("chains", format!("{count}, about {} each", draws(each))),
+        PlannedDraws::Unknown => ("chains", format!("{count}; how many draws each keeps is found before the run")),
+    }
 }
 
 /// A table of the rows of each class at each agent.

@@ -10,6 +10,9 @@ const IDLE_RANK: u64 = 72 << 20;
 const COPIES_OF_DRAWS: f64 = 2.5;
 /// What computing log-likelihoods of rows needs on a rank at most, beside the draws (measured).
 const POINTWISE: u64 = 384 << 20;
+/// What a result file has beside draws: curves, tables, scores of at most 400 draws of 300 parameters, unused parts of chunks (measured:
+/// 0.9 to 1.6 MB for 20 parameters).
+const TABLES: u64 = 4 << 20;
 /// With a smaller share of ranks at work, the others are of little use.
 const MIN_SHARE_AT_WORK: f64 = 0.5;
 /// Slurm gets this multiple of the estimated memory and time.
@@ -51,8 +54,10 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         lines.push(("memory", format!("at most about {} on a rank, {} on rank 0", text::bytes(largest), text::bytes(first))));
     }
     let draws = match report.bytes_of_draws() {
-        Some(draws) => format!("about {} of draws", text::bytes(draws)),
-        None => "draws, whose number is not known before the run".to_owned(),
+        Some(draws) => format!("about {} of draws, up to {} of tables and scores", text::bytes(draws), text::bytes(TABLES)),
+        None => {
+            format!("draws, whose number is not known before the run, and up to {} of tables and scores", text::bytes(TABLES))
+        }
     };
     let pointwise = match report.bytes_of_pointwise() {
         Some(0) => "",
@@ -120,5 +125,6 @@ fn batch_options(Request { ranks, threads, .. }: Request, memory: Option<u64>, s
         options.push(format!("--time={}:{:02}:00", minutes / 60, minutes % 60));
     }
     let lines: String = options.iter().map(|option| format!("  #SBATCH {option}\n")).collect();
-    format!("options for Slurm, with 50 % more memory and time than estimated:\n{lines}")
+    let minutes = if seconds.is_some() { " and ten minutes" } else { "" };
+    format!("options for Slurm: half as much again as estimated, rounded up to 100 MB per core{minutes}:\n{lines}")
 }

@@ -19,7 +19,8 @@ Examples:
   mpibayes summary runs/first --per age=10 --per income=1000
   mpibayes summary runs/first --draws coefficients.csv
   mpibayes summary runs/first --json > first.json
-  mpibayes summary runs/first --get accuracy";
+  mpibayes summary runs/first --get accuracy
+  mpibayes summary runs/first --get judgment               # right, undecided, biased, ...";
 
 /// Arguments of `mpibayes summary`.
 #[derive(Debug, clap::Args)]
@@ -48,7 +49,7 @@ pub struct SummaryArgs {
     /// Replace that file if it exists
     #[arg(short, long, requires = "draws")]
     pub force: bool,
-    /// Print only this final metric, such as accuracy, log_likelihood or ece
+    /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether the draws can be used
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
 }

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::codec::{CodecError, Raw, seal, unseal};
 use super::layout::AgentId;
 use super::method::Progress;
-use super::packet::{AgentBytes, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedRequest, Route};
 use crate::number::Number;
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-9";
+const MAGIC: &[u8; 16] = b"mpibayes-state10";
 
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Checkpoint {
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,
     pub(super) transfers: Vec<SavedTransfer>,
-    pub(super) promised_transfers: Vec<Vec<RequestId>>,
+    pub(super) promised_transfers: Vec<Vec<Promise>>,
     pub(super) held: Vec<HeldRequest>,
 }
 

@@ -7,7 +7,7 @@ use super::erased::{Erased, ErasedServer};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::method::{Order, Progress};
-use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::work::Work;
@@ -31,7 +31,7 @@ pub(super) struct Coordinator<N: Number> {
     /// For each agent, the sequence number of the next request to it.
     next_sequence: Vec<u64>,
     /// For each agent, the transfers that were promised to it and that no request has used yet.
-    promised_transfers: Vec<VecDeque<RequestId>>,
+    promised_transfers: Vec<VecDeque<Promise>>,
     /// Requests that the server has posted and that are not sent yet.
     held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
@@ -225,8 +225,9 @@ impl<N: Number> Coordinator<N> {
         }
         if let Route::SumTo(to) = &request.route {
             self.check_agents("receivers", to)?;
+            let promise = Promise { request: id, stays: request.to == *to && to.len() == 1 };
             for &agent in to {
-                self.promised_transfers[agent as usize].push_back(id);
+                self.promised_transfers[agent as usize].push_back(promise);
             }
         }
         let wants_sum = request.route == Route::Sum;
@@ -342,7 +343,7 @@ impl<N: Number> Coordinator<N> {
                 expected
                     .entry(self.layout.rank_of(agent))
                     .or_default()
-                    .extend(transfers.iter().map(|&transfer| (agent, transfer)));
+                    .extend(transfers.iter().map(|transfer| (agent, transfer.request)));
             }
             for rank in 0..self.layout.ranks {
                 let head = Head::Quiesce { expected: expected.remove(&rank).unwrap_or_default() };

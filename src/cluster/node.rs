@@ -9,7 +9,7 @@ use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::options::DrawStore;
 use super::packet::{
-    AgentBytes, AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedTransfer, Traffic, children,
+    AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, Reduction, RequestId, SavedTransfer, Traffic, children,
 };
 use super::packing::wire_bytes;
 use super::record::Record;
@@ -64,7 +64,7 @@ struct Hosted<N: Number> {
 struct Entry<N: Number> {
     request: Arc<Posted>,
     body: Body<N>,
-    transfer: Option<RequestId>,
+    transfer: Option<Promise>,
 }
 
 /// A body that waits for the agents it was promised to.
@@ -271,14 +271,15 @@ impl<N: Number> Node<N> {
             && hosted
                 .agenda
                 .get(&hosted.next_sequence)
-                .is_some_and(|entry| entry.transfer.is_none_or(|transfer| transfers.contains_key(&transfer)));
+                .is_some_and(|entry| entry.transfer.is_none_or(|promise| transfers.contains_key(&promise.request)));
         if !ready {
             return;
         }
         let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_sequence), hosted.agent.take()) else { return };
         hosted.next_sequence += 1;
-        let body = entry.transfer.map_or(entry.body, |transfer| self.take_transfer(transfer, id));
-        self.work.push_back(Work::Perform { id, agent, request: entry.request, body });
+        let stayed = entry.transfer.is_some_and(|promise| promise.stays);
+        let body = entry.transfer.map_or(entry.body, |promise| self.take_transfer(promise.request, id));
+        self.work.push_back(Work::Perform { id, agent, request: entry.request, body, stayed });
     }
 
     fn take_transfer(&mut self, request: RequestId, id: AgentId) -> Body<N> {

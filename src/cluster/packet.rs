@@ -86,6 +86,11 @@ impl Posted {
     pub fn member_ids(&self) -> Vec<AgentId> {
         self.members.iter().map(|member| member.agent).collect()
     }
+
+    /// Whether the bodies of its reports stay where they are made: the only member is the only receiver.
+    pub fn stays(&self) -> bool {
+        matches!((self.members.as_slice(), &self.route), ([member], Route::SumTo(to)) if to.as_slice() == [member.agent])
+    }
 }
 
 /// A member of a request.
@@ -95,7 +100,16 @@ pub(super) struct Member {
     /// The sequence number of this request among all requests to the agent: packets may overtake each other in a tree.
     pub sequence: u64,
     /// The transfer that becomes the body of the agent's task.
-    pub transfer: Option<RequestId>,
+    pub transfer: Option<Promise>,
+}
+
+/// A transfer that was promised to an agent for a later task.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Promise {
+    /// The request whose sum it is.
+    pub request: RequestId,
+    /// Whether the agent alone makes it for itself, so that nothing travels.
+    pub stays: bool,
 }
 
 /// A transfer in a checkpoint.
@@ -121,7 +135,7 @@ pub struct Flow {
 }
 
 /// Bytes of the bodies that agents receive with their tasks and send with their reports, as if the server and each agent were on ranks of
-/// their own. Monitoring is not counted.
+/// their own. Monitoring is not counted, nor is what an agent sends only to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentBytes {
     /// Bytes of received bodies.

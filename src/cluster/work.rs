@@ -42,6 +42,8 @@ pub(super) enum Work<N: Number> {
         agent: Box<dyn ErasedAgent<N>>,
         request: Arc<Posted>,
         body: Body<N>,
+        /// Whether the agent has made the body itself, so that it did not travel.
+        stayed: bool,
     },
 }
 
@@ -169,15 +171,16 @@ impl<N: Number> Work<N> {
                 let seconds = since.elapsed().as_secs_f64();
                 emit(Completed::ServerReturned { server, progress, seconds, monitoring, records: cx.into_records() });
             }
-            Self::Perform { id, mut agent, request, body } => {
+            Self::Perform { id, mut agent, request, body, stayed } => {
                 let mut cx = context(Some(id));
-                let received = wire_bytes(&body) as u64;
+                let received = if stayed { 0 } else { wire_bytes(&body) as u64 };
                 let since = Instant::now();
                 let (report, body) =
                     guard(activity(Some(id), Action::Performing(request.id)), || agent.perform(&request.task.0, body, &mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
                 let (records, draws) = worker.split_draws(cx.into_records());
-                let bytes = AgentBytes { received, sent: wire_bytes(&body) as u64 };
+                let sent = if request.stays() { 0 } else { wire_bytes(&body) as u64 };
+                let bytes = AgentBytes { received, sent };
                 emit(Completed::Performed { id, request, seconds, bytes, report, body, records });
                 let mut cx = context(Some(id));
                 let since = Instant::now();

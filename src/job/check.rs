@@ -10,7 +10,7 @@ use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Partition, Split, Targets, Task};
-use crate::methods::tuning::Found;
+use crate::methods::tuning::{DrawsNeeds, Found, TuningNeeds, draws_of};
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Sharing, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
@@ -71,6 +71,42 @@ pub struct ClassCounts {
     pub rows: Array2<usize>,
 }
 
+/// How many draws a run keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlannedDraws {
+    /// The particles of the last round, or the last state of a method without draws.
+    Particles,
+    /// This many of each chain.
+    Each(u64),
+    /// About this many of each chain: the length of the run is found before it starts.
+    About(u64),
+    /// The lengths on which it depends are found before the run starts.
+    Unknown,
+}
+
+impl PlannedDraws {
+    fn of(estimate: &ResourceEstimate, needs: Option<&TuningNeeds>, has_curvature: bool) -> Self {
+        let Some(draws) = estimate.draws else { return Self::Particles };
+        match needs.map_or(DrawsNeeds::Given, |needs| needs.draws) {
+            DrawsNeeds::Given => Self::Each(draws),
+            // At most 3.5e9 in all.
+            DrawsNeeds::OfEss(ess) => {
+                Self::About((draws_of(ess, !has_curvature) / estimate.particles.unwrap_or(1) as f64).ceil() as u64)
+            }
+            DrawsNeeds::Unknown => Self::Unknown,
+        }
+    }
+
+    /// About how many draws each chain keeps, if that is known.
+    fn of_each(self) -> Option<u64> {
+        match self {
+            Self::Particles => Some(1),
+            Self::Each(draws) | Self::About(draws) => Some(draws),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// A run that can be started.
 #[derive(Clone, Debug)]
 pub struct CheckReport {
@@ -104,6 +140,8 @@ pub struct CheckReport {
     pub sharing: Sharing,
     /// Whether the length of the run is found before it starts.
     pub lengths_are_found: bool,
+    /// How many draws the run keeps.
+    pub draws: PlannedDraws,
     /// Whether rank 0 hosts no agents.
     pub dedicated: bool,
     /// The rows whose log-likelihoods are kept; 0 for none.
@@ -130,28 +168,18 @@ impl CheckReport {
         Some(self.bytes_of_shard().saturating_mul(shards).saturating_add(working.saturating_mul(agents.into())))
     }
 
-    /// Bytes of the draws of the whole run, if their number is known. Those of topic models are not.
+    /// About the bytes of the draws of the whole run, if that is known. Those of topic models are not.
     pub fn bytes_of_draws(&self) -> Option<u64> {
-        let draws = match self.estimate.draws {
-            Some(_) if self.lengths_are_found => return None,
-            draws => draws.unwrap_or(1),
-        };
-        Some(
-            self.estimate
-                .particles?
-                .saturating_mul(draws)
-                .saturating_mul(self.parameters as u64)
-                .saturating_mul(self.value_bytes),
-        )
+        let values = self.estimate.particles?.saturating_mul(self.draws.of_each()?).saturating_mul(self.parameters as u64);
+        Some(values.saturating_mul(self.value_bytes))
     }
 
-    /// Bytes of the log-likelihoods of rows and of what the model predicts for them, if the number of draws is known.
+    /// About the bytes of the log-likelihoods of rows and of what the model predicts for them, if the number of draws is known.
     pub fn bytes_of_pointwise(&self) -> Option<u64> {
-        let draws = match self.estimate.draws {
-            _ if self.pointwise_rows == 0 => return Some(0),
-            Some(_) if self.lengths_are_found => return None,
-            draws => draws.unwrap_or(1).saturating_mul(self.estimate.particles?),
-        };
+        if self.pointwise_rows == 0 {
+            return Some(0);
+        }
+        let draws = self.draws.of_each()?.saturating_mul(self.estimate.particles?);
         Some(16 * pointwise::kept_values(self.pointwise_rows as u64, draws))
     }
 
@@ -176,7 +204,12 @@ impl CheckReport {
         let set = self.estimate.particles.unwrap_or(0).saturating_mul(self.parameters as u64);
         // An evaluation sends the particles to all ranks.
         let to_all = set.saturating_mul(u64::from(self.agents.saturating_sub(1)));
-        let evaluation = if self.is_evaluated() { to_all / self.evaluate_every.unwrap_or(1).max(1) } else { 0 };
+        let evaluation = match self.evaluate_every {
+            // Of at most twenty evaluations, little comes to a round.
+            None => 0,
+            Some(every) if self.is_evaluated() => to_all / every.max(1),
+            Some(_) => 0,
+        };
         Some(self.estimate.values_per_round?.saturating_add(evaluation).saturating_mul(self.value_bytes))
     }
 
@@ -287,6 +320,8 @@ struct CheckedModel {
     rows: Result<(), String>,
     /// What the method misses in the model.
     method: Result<(), KeyError>,
+    /// Whether the curvature at the mode is found where the method needs it, and not only the scale of parameters.
+    has_curvature: bool,
     /// Whether what the method leaves to be found can be found.
     is_tuned: bool,
     /// What a run needs where it cannot.
@@ -351,6 +386,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     });
     let mut evaluate_every = D::evaluate_every(run);
     let needs = run.method.tuning().filter(|_| model.is_tuned);
+    let draws = PlannedDraws::of(&estimate, needs.as_ref(), model.has_curvature);
     let lengths_are_found = needs.as_ref().is_some_and(|needs| needs.rounds.is_none());
     if let Some(needs) = needs {
         estimate.rounds = needs.rounds;
@@ -395,6 +431,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         estimate,
         sharing: run.method.sharing(),
         lengths_are_found,
+        draws,
         dedicated: run.cluster.dedicated,
         pointwise_rows,
         value_bytes: estimate.bytes_of_value.unwrap_or(match settings.dtype() {
@@ -425,14 +462,15 @@ impl Checked for Table {
         let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
         let (mut method, mut estimate) = (run.method.check_model(model), None);
-        let is_tuned = run.method.tuning().is_some_and(|needs| needs.noise.is_some() || can_be_tuned(model));
+        let has_curvature = can_be_tuned(model);
+        let is_tuned = run.method.tuning().is_some_and(|needs| needs.noise.is_some() || has_curvature);
         if run.method.tuning().is_some() && !is_tuned {
             match run.method.tuned(Found::Nothing, run.settings.agents) {
                 Ok(untuned) => estimate = Some(untuned.estimate(run.settings.agents, parameters)),
                 Err(error) => method = method.and(Err(error)),
             }
         }
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, is_tuned, estimate })
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, has_curvature, is_tuned, estimate })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -507,6 +545,7 @@ impl Checked for Corpus {
             own_rows: 0,
             rows: Ok(()),
             method: Ok(()),
+            has_curvature: false,
             is_tuned: false,
             estimate: None,
         })

@@ -67,12 +67,14 @@ pub enum ExtensionError {
     #[error("{}: there is no run in this folder", .0.display())]
     NoRun(PathBuf),
     /// The run is not at its end yet.
-    #[error("{}: the run is not finished. Resume it without --{key} first", folder.display())]
+    #[error("{}: the run is not finished{until}. Resume it without --{key} first", folder.display())]
     NotFinished {
         /// The folder.
         folder: PathBuf,
         /// The key that was typed.
         key: String,
+        /// Where it ends, in parentheses after a space.
+        until: String,
     },
     /// The method cannot do it.
     #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]

@@ -76,7 +76,8 @@ fn longer_run(
             Amount::Total(total) => length()?.is_some_and(|length| length.value == total),
         };
         if !continues {
-            return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone() }.into());
+            let until = length()?.map_or_else(String::new, |length| format!(" (it ends at {} = {})", length.key, length.value));
+            return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone(), until }.into());
         }
         if matches!(typed.value, Amount::More(_)) {
             eprintln!("mpibayes: note: the run is being made longer already, and continues to that end: +N is not added again");

@@ -22,7 +22,7 @@ mod start;
 pub mod topic_model;
 mod tune;
 
-pub use check::{CheckReport, ClassCounts, DataContent, DataReport, check, check_sweep, notes_on_sweep};
+pub use check::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws, check, check_sweep, notes_on_sweep};
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, doubling_command, run_to_resume};

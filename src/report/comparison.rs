@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, differing, flatten, remove_cluster, shortened};
+use self::settings::{Config, DATA, SEED, decided_by_method, differing, flatten, remove_cluster, shortened};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -17,16 +17,11 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// The key of the method.
+const METHOD: &str = "method.name";
 /// Settings that decide how much work a round is.
-const SETTINGS_OF_A_ROUND: [&str; 7] = [
-    "method.name",
-    "method.steps",
-    "method.local_steps",
-    "method.iterations",
-    "method.period",
-    "method.trajectory",
-    "method.batch",
-];
+const SETTINGS_OF_A_ROUND: [&str; 7] =
+    [METHOD, "method.steps", "method.local_steps", "method.iterations", "method.period", "method.trajectory", "method.batch"];
 /// Longer labels of a legend are replaced by the name of the run.
 const MAX_LABEL_LENGTH: usize = 60;
 
@@ -99,6 +94,9 @@ pub struct Entry {
     /// Its configuration, by dotted key.
     #[serde(skip)]
     config: Config,
+    /// The keys of its method that have the values which the method gives them where they are left out.
+    #[serde(skip)]
+    decided: BTreeSet<String>,
 }
 
 impl Comparison {
@@ -118,7 +116,10 @@ impl Comparison {
         }
         remove_cluster(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
-        let differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
+        let mut differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
+        // What methods decide, each in its own way, does not tell more than their names.
+        let is_decided = |key: &String, run: &Entry| !run.config.contains_key(key) || run.decided.contains(key);
+        differs.retain(|key| key == METHOD || !key.starts_with("method.") || !runs.iter().all(|run| is_decided(key, run)));
         for run in &mut runs {
             run.settings = differs.iter().map(|key| (key.clone(), run.config.get(key).cloned())).collect();
         }
@@ -173,7 +174,7 @@ impl Comparison {
             self.runs.iter().all(|run| run.config.get(key) == Some(first)).then(|| format!("{noun} {first}"))
         };
         let data = self.runs.first().filter(|_| self.same_data).and_then(|run| run.config.get(DATA)).map(|file| data_label(file));
-        let facts = [common("method.name", "method"), common("model.name", "model"), data, common(SEED, "seed")];
+        let facts = [common(METHOD, "method"), common("model.name", "model"), data, common(SEED, "seed")];
         let count = format!("{} runs", self.runs.len());
         facts.into_iter().flatten().chain([count]).collect::<Vec<_>>().join(" · ")
     }
@@ -354,7 +355,7 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
     let label_of = |member: usize| -> String {
         let value = |key: &String| runs[member].settings.get(key).and_then(Option::as_deref);
         let parts = keys.iter().zip(&short).filter_map(|(key, short)| match key.as_str() {
-            "method.name" | "model.name" => value(key).map(str::to_owned),
+            METHOD | "model.name" => value(key).map(str::to_owned),
             _ => value(key).map(|value| format!("{short} {value}")),
         });
         parts.collect::<Vec<_>>().join(", ")
@@ -392,11 +393,12 @@ impl Entry {
         };
         let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
         let mut config = BTreeMap::new();
-        let parsed = run.file.info().config.parse();
+        let parsed = run.file.info().config.parse::<toml::Table>();
         let parsed =
             parsed.map_err(|error| ReportError::missing(&run.path, format_args!("cannot read the configuration: {error}")))?;
+        let decided = decided_by_method(&parsed);
         flatten("", &toml::Value::Table(parsed), &mut config);
-        config.entry("method.name".into()).or_insert_with(|| summary.method.clone());
+        config.entry(METHOD.into()).or_insert_with(|| summary.method.clone());
         config.entry("model.name".into()).or_insert_with(|| summary.model.clone());
         config.entry(SEED.into()).or_insert_with(|| summary.seed.to_string());
         let metrics = summary.best_metrics();
@@ -413,6 +415,7 @@ impl Entry {
             metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
             digest: summary.data_digest,
             config,
+            decided,
         })
     }
 }

@@ -69,12 +69,20 @@ impl JudgmentOutcome {
 }
 
 impl Judgment {
-    /// Judges the posterior of a finished run; none if it has no estimates.
+    /// Judges the posterior of a finished run; none if it has none.
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
         let longer = evidence.longer.as_str();
         let trajectories = evidence.trajectories.as_ref();
         let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
-        let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
+        let group = groups.iter().find(|group| group.group == POSTERIOR)?;
+        if group.kind == SampleKind::Chains && group.draws <= 1 {
+            let draws = text::counted(group.draws, "draw");
+            let text = format!("bias unknown: each chain has only {draws}, which says nothing about spread. Run longer{longer}");
+            return Some(Self { outcome: JudgmentOutcome::Unknown, text });
+        }
+        if group.estimates.is_empty() {
+            return None;
+        }
         let (outcome, text) = diverged(group)
             .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, longer)))
             .or_else(|| evidence.excess.and_then(widened))

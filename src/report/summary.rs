@@ -24,6 +24,8 @@ use std::path::PathBuf;
 /// The metric of the class that is predicted worst.
 pub const WORST_CLASS: &str = "worst_class";
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
+/// What a judgment is called where a metric is asked for.
+const JUDGMENT: &str = "judgment";
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
 /// The largest number of classes, rows and columns of a table in the text; JSON has all.
@@ -183,17 +185,25 @@ impl Summary {
         })
     }
 
-    /// A final metric by name, with four decimals.
+    /// A final metric by name, with four decimals, or `judgment` in two words.
     ///
     /// # Errors
     /// When the run has no such metric.
     pub fn metric(&self, name: &str) -> Result<String> {
         let missing = |what: String| Err(ReportError::missing(&self.file, what));
+        if name == JUDGMENT {
+            return match &self.judgment {
+                Some(judgment) => Ok(judgment.outcome.name().to_owned()),
+                None if self.finished => missing("this run has no draws that could be judged".into()),
+                None => missing("this run is not finished: draws are judged at its end".into()),
+            };
+        }
         match self.best_metrics().into_iter().find(|metric| metric.0 == name) {
             Some((_, value)) => Ok(format!("{value:.4}")),
             None if self.best_metrics().is_empty() => missing("this run has no metrics: no predictions were evaluated".into()),
             None => {
-                let names: Vec<String> = self.best_metrics().into_iter().map(|metric| metric.0).collect();
+                let mut names: Vec<String> = self.best_metrics().into_iter().map(|metric| metric.0).collect();
+                names.extend(self.judgment.is_some().then(|| JUDGMENT.to_owned()));
                 missing(format!("there is no metric {name:?}; the run has {}", names.join(", ")))
             }
         }

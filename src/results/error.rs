@@ -58,10 +58,12 @@ pub enum ResultsError {
         file: String,
     },
     /// Another job uses the folder.
-    #[error("another job is using {}: wait until it ends, or choose another --output", folder.display())]
+    #[error("{} is used by {job}: wait until it ends, or choose another --output", folder.display())]
     InUse {
         /// The folder.
         folder: PathBuf,
+        /// The job: `Slurm job 42 on node7`.
+        job: String,
     },
     /// Draws or tables are inconsistent.
     #[error("{0}")]

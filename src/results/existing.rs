@@ -1,11 +1,11 @@
-//! What the folder of a run holds: its files, the run, and whether a job uses it.
+//! What the folder of a run holds: its files, and the run.
 
 use super::error::{Result, ResultsError};
+use super::lock::DIGEST_FILE;
 use super::read::ResultFile;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The result file in the folder of a run, which is first written with the first checkpoint, or earlier if draws fill the memory.
 pub fn result_file(folder: &Path) -> PathBuf {
@@ -107,27 +107,4 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
         }),
         Err(_) => Ok(None),
     }
-}
-
-/// The file with the digest of the data, which a job locks.
-pub(super) const DIGEST_FILE: &str = "data.digest";
-
-/// Whether a job uses the folder of a run, as far as the file system has locks.
-pub fn is_locked(folder: &Path) -> bool {
-    let file = File::open(folder.join(DIGEST_FILE));
-    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-/// How often a lock is tried that another process holds, and the time between: one that looks whether it is held has it for a moment.
-const LOCK_ATTEMPTS: usize = 10;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
-
-pub(super) fn lock(file: &File) -> std::result::Result<(), TryLockError> {
-    for _ in 1..LOCK_ATTEMPTS {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_ATTEMPTS),
-            other => return other,
-        }
-    }
-    file.try_lock()
 }

@@ -8,11 +8,12 @@
 use super::display::{Display, Reporting};
 use super::error::{Result, ResultsError};
 use super::existing::{
-    DIGEST_FILE, ExistingRun, checkpoint_file, config_file, first_config_file, late_checkpoint_file, lock, not_a_folder,
-    result_file, run_with_digest, tuning_file,
+    ExistingRun, checkpoint_file, config_file, first_config_file, late_checkpoint_file, not_a_folder, result_file,
+    run_with_digest, tuning_file,
 };
 use super::grid::Grid;
 use super::info::{RunInfo, RunState};
+use super::lock::{DIGEST_FILE, FolderLock};
 use super::read::ResultFile;
 use super::samples::SampleGroup;
 use super::spool::{self, Collected};
@@ -23,7 +24,7 @@ use crate::cluster::{
     self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
 };
 use crate::partial::PartialFile;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -83,8 +84,8 @@ pub struct RunFolder {
     /// Whether the result file has all draws and rows of tables.
     has_all_draws: bool,
     display: Display,
-    /// The locked `data.digest`, once the folder is claimed.
-    digest: Option<File>,
+    /// The lock on the folder, once it is claimed.
+    lock: Option<FolderLock>,
     /// How many final rounds differ from those of a longer run, if the run can be made longer.
     last_rounds: Option<u64>,
     /// Whether a longer run could continue from the last checkpoint.
@@ -113,7 +114,7 @@ impl RunFolder {
             stored: StoredByRank::new(),
             has_all_draws: false,
             display: Display::new(reporting),
-            digest: None,
+            lock: None,
             last_rounds: None,
             is_extendable: false,
             has_late_checkpoint: false,
@@ -142,20 +143,11 @@ impl RunFolder {
             return Err(not_a_folder(&self.path));
         }
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
-        let path = self.path.join(DIGEST_FILE);
-        let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
-        let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
-        match lock(&digest) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse { folder: self.path.clone() }),
-            // Some file systems have no locks; the run works without one.
-            Err(TryLockError::Error(cause))
-                if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) => {}
-            Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
-        }
+        let mut lock = FolderLock::of(&self.path)?;
         let mut data_digest = String::new();
-        digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
-        self.digest = Some(digest);
+        let path = self.path.join(DIGEST_FILE);
+        lock.digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
+        self.lock = Some(lock);
         run_with_digest(&self.path, &data_digest)
     }
 
@@ -169,7 +161,7 @@ impl RunFolder {
         delete(&self.tuning())?;
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
-        if let Some(file) = &mut self.digest {
+        if let Some(FolderLock { digest: file, .. }) = &mut self.lock {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
             written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join(DIGEST_FILE), "write"))?;

@@ -96,9 +96,14 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     let mut first = folder();
     assert_eq!(first.claim().unwrap(), None);
     let message = folder().claim().unwrap_err().to_string();
-    assert!(message.contains("another job is using") && message.contains("--output"), "{message}");
+    // The process, or the number of the scheduler's job.
+    let who = std::env::var("SLURM_JOB_ID")
+        .map_or_else(|_| format!("process {}", std::process::id()), |job| format!("Slurm job {job}"));
+    assert!(message.contains(&format!("is used by {who} on ")) && message.contains("--output"), "{message}");
+    assert!(user_of(&path).is_some_and(|job| job.starts_with(&who)));
     // A job that is killed here has not begun a run, even if it has written half a digest.
     drop(first);
+    assert!(user_of(&path).is_none() && !path.join("job.txt").exists());
     std::fs::write(path.join("data.digest"), "half a digest, and longer").unwrap();
     let mut second = folder();
     assert_eq!(second.claim().unwrap(), None);

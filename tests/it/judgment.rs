@@ -42,6 +42,18 @@ fn small_steps_are_right_and_large_steps_are_biased() {
     cli.alone("run large.toml --strict").end(3, &["biased: "]);
     cli.alone("run large.toml").end(0, &["biased: "]);
     assert!(cli.stdout("summary runs/large").starts_with("biased: "));
+    assert_eq!(cli.stdout("summary runs/small --get judgment"), "right\n");
+    assert_eq!(cli.stdout("summary runs/large --get judgment"), "biased\n");
+}
+
+#[test]
+fn single_draws_are_not_judged_by_their_spread() {
+    let cli = folder();
+    cli.write("run.toml", langevin(0.02).replace("20000", "1010"));
+    let says = ["bias unknown: each chain has only 1 draw", "Run longer (`mpibayes resume runs/run --steps +1010`)"];
+    cli.alone("run run.toml").end(0, &says);
+    cli.alone("summary runs/run").end(0, &says);
+    assert_eq!(cli.stdout("summary runs/run --get judgment"), "bias unknown\n");
 }
 
 #[test]

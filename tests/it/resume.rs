@@ -90,7 +90,8 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
     // A run that has not finished is resumed without its run file, but not to another end.
     cli.stop("half", || cli.alone("run chains.toml --set method.ess=100000 --output half"));
-    cli.alone("resume half --steps +5").end(1, &["half: the run is not finished. Resume it without --steps first"]);
+    cli.alone("resume half --steps +5")
+        .end(1, &["half: the run is not finished (it ends at steps = ", "). Resume it without --steps first"]);
     cli.alone("resume half").end(0, &["resuming after"]);
     cli.alone("resume half").end(0, &["the run is finished; `mpibayes resume half --steps +"]);
     cli.alone("resume particles").end(0, &["the run in particles is finished"]);

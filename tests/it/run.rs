@@ -349,6 +349,14 @@ fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
     }
     let said = cli.stdout("summary one");
     assert!(said.contains("sent        720 B"), "{said}");
+    // Two chains of four parameters that go on after all but the last round, or stay where they are.
+    let dsgld = "run run.toml --set method={name=\"dsgld\",chains=2,rounds=6,trajectory=2,burn_in=0,thin=1,step=0.01,expectations=false,schedule=\"cyclic\"}";
+    cli.succeed(&format!("{dsgld} --output travel"));
+    cli.mpirun(2, &format!("{dsgld} --output travel2")).succeed(&["finished"]);
+    cli.succeed(&format!("{dsgld} --set agents=1 --output stay"));
+    for (run, travelled) in [("travel", 5 * 2 * 4 * 8), ("travel2", 5 * 2 * 4 * 8), ("stay", 0)] {
+        assert_eq!(bytes(run).0, [travelled; 2], "{run}");
+    }
     // The metrics over bytes: each evaluation has the bytes of the rounds before it.
     cli.stdout("compare one three --against bytes --output bytes.svg");
     assert!(cli.read("bytes.svg").contains("bytes received and sent by agents"));

@@ -9,7 +9,7 @@ use crate::config::{ConfigError, Registry, Run};
 use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
 use crate::report::RunResults;
 use crate::report::summary::Summary;
-use crate::results::{Reporting, ResultsError, config_file, is_locked};
+use crate::results::{Reporting, ResultsError, config_file, user_of};
 use crate::text;
 use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
@@ -37,13 +37,18 @@ pub(super) struct SweepState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Finished,
-    /// Another job carries it out.
-    Running,
+    /// This job carries it out.
+    Running(String),
     Begun,
     Failed(String),
     Missing,
     /// Its folder holds another run.
-    Refused(String),
+    Refused {
+        /// In a few words.
+        why: String,
+        /// With the folder, and what to do.
+        error: String,
+    },
 }
 
 impl SweepState {
@@ -65,12 +70,17 @@ impl SweepState {
     }
 
     fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> State {
-        let used = folder_use(run, report.data_identity(), &self.folder.join(name), registry);
+        let folder = self.folder.join(name);
+        let used = folder_use(run, report.data_identity(), &folder, registry);
+        if let Err(JobError::Results(error)) = &used
+            && let Some(why) = other_run(error)
+        {
+            return State::Refused { why, error: error.to_string() };
+        }
+        if let Some(job) = user_of(&folder) {
+            return State::Running(job);
+        }
         match (std::fs::read_to_string(self.mark(name)), used) {
-            (_, Err(JobError::Results(refused @ (ResultsError::OtherRun { .. } | ResultsError::OtherData { .. })))) => {
-                State::Refused(refused.to_string())
-            }
-            _ if is_locked(&self.folder.join(name)) => State::Running,
             (Ok(why), _) => State::Failed(why.trim_end().to_owned()),
             (Err(_), Ok(FolderUse::Nothing)) => State::Finished,
             (Err(_), Ok(FolderUse::Begin)) => State::Missing,
@@ -102,9 +112,9 @@ impl SweepState {
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
             match state {
-                State::Refused(why) => refused.push(why),
+                State::Refused { error, .. } => refused.push(error),
                 State::Failed(_) => again.push(planned),
-                State::Running => running.push(planned),
+                State::Running(job) => running.push((planned, job)),
                 State::Finished | State::Begun | State::Missing => plan.push(planned),
             }
         }
@@ -120,7 +130,7 @@ impl SweepState {
         let keys = self.sweep.keys.join(", ");
         self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
         self.running = running.len();
-        running.iter().for_each(|run| self.reporting.print(&format!("{}: another job carries it out", self.title(run))));
+        running.iter().for_each(|(run, job)| self.reporting.print(&format!("{}: {job} carries it out", self.title(run))));
         Ok(plan)
     }
 
@@ -261,10 +271,19 @@ impl SweepState {
 
     /// The runs with their states.
     pub fn list(&self, registry: &Registry) -> anyhow::Result<String> {
-        let lines: Vec<_> = self.states(registry)?.into_iter().map(|(name, state)| (name, state.to_string())).collect();
+        let states = self.states(registry)?;
+        let is_refused = |(_, state): &(String, State)| matches!(state, State::Refused { .. });
+        let refused = match states.iter().filter(|state| is_refused(state)).count() {
+            0 => String::new(),
+            count => format!(
+                "note: the folders of {} hold other runs: choose another --output, or delete these folders\n",
+                text::counted(count, "run")
+            ),
+        };
+        let lines: Vec<_> = states.into_iter().map(|(name, state)| (name, state.to_string())).collect();
         let all = text::counted(lines.len(), "run");
         let (keys, folder) = (self.sweep.keys.join(", "), self.folder.display());
-        Ok(format!("{all} over {keys}, in {folder}\n{}{}", text::pairs(&lines), self.note_on_others()))
+        Ok(format!("{all} over {keys}, in {folder}\n{}{refused}{}", text::pairs(&lines), self.note_on_others()))
     }
 
     /// A note on runs in the folder that are none of the sweep: the file may have changed, and the names of runs with it.
@@ -283,15 +302,24 @@ impl SweepState {
     }
 }
 
+/// What the run in a folder has of its own, if it is another one than asked for.
+fn other_run(error: &ResultsError) -> Option<String> {
+    match error {
+        ResultsError::OtherRun { differs, .. } => Some(format!("other settings: {differs}")),
+        ResultsError::OtherData { .. } => Some("begun on other data".to_owned()),
+        _ => None,
+    }
+}
+
 impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
-            Self::Running => f.write_str("running"),
+            Self::Running(job) => write!(f, "running: {job}"),
             Self::Begun => f.write_str("begun"),
             Self::Failed(why) => write!(f, "failed: {why}"),
             Self::Missing => f.write_str("not begun"),
-            Self::Refused(why) => f.write_str(why),
+            Self::Refused { why, .. } => f.write_str(why),
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::methods::tuning::{
-    Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps, idle_keys,
+    DrawsNeeds, Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps,
+    idle_keys,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -306,6 +307,7 @@ impl MethodSettings for EcSghmcSettings {
         is_auto.then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: None }),
             rounds: given_rounds(self.steps, self.period),
+            draws: DrawsNeeds::of_chains(self.ess, self.steps, self.burn_in, self.thin),
         })
     }
 

@@ -121,7 +121,7 @@ impl MethodSettings for SghmcSettings {
         let chains = self.uncoupled();
         let draws = CouplingStrength::NONE.draws(chains.steps(), chains.burn_in(), chains.thin());
         let needs = needs_of(agents, parameters, chains.steps(), self.period, self.batch, 5);
-        ResourceEstimate { draws: Some(draws), values_per_round: None, ..needs }
+        ResourceEstimate { draws: Some(draws), values_per_round: Some(0), ..needs }
     }
 
     fn notes(&self, _agents: u32) -> Vec<String> {

@@ -11,9 +11,11 @@ mod step;
 
 pub use keys::{check_ess, check_noise_share, idle_keys};
 pub use mode::{FindMode, MODE, NoMode};
-pub use needs::{Found, NoiseNeeds, TuningNeeds, VisitShare};
+pub use needs::{DrawsNeeds, Found, NoiseNeeds, TuningNeeds, VisitShare};
 pub use noise::{MeasureNoise, NOISE};
-pub use plan::{BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, hamiltonian_steps, langevin_steps, lengths};
+pub use plan::{
+    BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, draws_of, hamiltonian_steps, langevin_steps, lengths,
+};
 pub use prior::prior_curvature;
 pub use starts::{FindStarts, STARTS};
 pub use step::Step;

@@ -61,7 +61,7 @@ const ROUGH_RELAXATION: f64 = 5.0;
 impl Measurement {
     /// The number of draws, a relaxation time apart, for a wanted effective sample size.
     pub fn draws(&self, ess: f64) -> f64 {
-        ess * if self.knows_only_scale { ROUGH_DRAWS_PER_EFFECTIVE } else { DRAWS_PER_EFFECTIVE }
+        draws_of(ess, self.knows_only_scale)
     }
 
     /// The relaxation time of chains for which it is `of_scale` where the posterior has the known scale.
@@ -236,6 +236,11 @@ impl Lengths {
         let thin = given.1.unwrap_or(self.thin.min(updates.saturating_sub(burn_in).max(1)));
         Self { burn_in, thin, updates }
     }
+}
+
+/// The number of draws, a relaxation time apart, for a wanted effective sample size.
+pub fn draws_of(ess: f64, knows_only_scale: bool) -> f64 {
+    ess * if knows_only_scale { ROUGH_DRAWS_PER_EFFECTIVE } else { DRAWS_PER_EFFECTIVE }
 }
 
 /// The lengths of `chains` chains for so many draws in all, a relaxation time apart, where those in `given` replace what would be found.

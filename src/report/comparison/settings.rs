@@ -1,5 +1,6 @@
 //! The settings in which runs differ, by dotted key.
 
+use crate::config::{Registry, Run};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The key of the seed.
@@ -32,6 +33,22 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
         toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
         other => drop(flat.insert(prefix.to_owned(), other.to_string())),
     }
+}
+
+/// The keys of [method] that have the values that the method gives them where they are left out; none of a method that is not built in.
+pub(super) fn decided_by_method(config: &toml::Table) -> BTreeSet<String> {
+    let mut shortest = config.clone();
+    let method = shortest.get_mut("method").and_then(toml::Value::as_table_mut);
+    method.into_iter().for_each(|method| method.retain(|key, _| key == "name"));
+    let run = toml::to_string(&shortest).ok().and_then(|text| Run::from_toml(&text, &Registry::default()).ok());
+    let Some(defaults) = run.and_then(|run| run.to_table().ok()) else { return BTreeSet::new() };
+    let flat = |table: &toml::Table| {
+        let mut flat = Config::new();
+        table.get("method").into_iter().for_each(|method| flatten("method", method, &mut flat));
+        flat
+    };
+    let defaults = flat(&defaults);
+    flat(config).into_iter().filter(|(key, value)| defaults.get(key) == Some(value)).map(|(key, _)| key).collect()
 }
 
 /// Removes the keys of [cluster], which do not change results. Runs that differ only there are a study of it and keep them.
@@ -110,6 +127,17 @@ mod tests {
         let value = |key: &str| found.get(key).map(String::as_str);
         assert_eq!([value("data.partition"), value("data.partition.dirichlet")], [Some("dirichlet 0.5"), None]);
         assert_eq!([value("method.cavity"), value("method.cavity.sites.rows")], [Some("sites"), Some("3")]);
+    }
+
+    #[test]
+    fn what_a_method_decides_is_known() {
+        let decided = |text: &str| decided_by_method(&text.parse().unwrap_or_default());
+        let run = "agents = 4\nmodel.name = \"logistic\"\n[method]\nname = \"dsgld\"\nschedule = \"permutation\"\nchains = 7\n";
+        let found = decided(run);
+        assert!(found.contains("method.schedule") && !found.contains("method.chains"), "{found:?}");
+        // Control: another value is one of the run.
+        assert!(!decided(&run.replace("permutation", "cyclic")).contains("method.schedule"));
+        assert!(decided(&run.replace("dsgld", "own_method")).is_empty());
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
 use crate::methods::tuning::{
-    Found, LangevinSteps, Lengths, NoiseNeeds, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
+    DrawsNeeds, Found, LangevinSteps, Lengths, NoiseNeeds, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -99,6 +99,8 @@ impl MethodSettings for DsgldSettings {
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let chains = u64::from(self.chains);
         let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
+        // Chains that travel through the server take two hops, also those that return to their agent.
+        let hops = if self.through_server && agents > 1 { 2.0 } else { self.schedule.leaves(agents) };
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
@@ -113,7 +115,7 @@ impl MethodSettings for DsgldSettings {
             draws: Some(crate::methods::common::thinning::draws(self.updates(agents) as u64, self.burn_in(), self.thin())),
             minibatch: Some(self.batch as u64),
             values_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
-            values_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
+            values_per_round: Some((moving.saturating_mul(parameters) as f64 * hops) as u64),
             ..ResourceEstimate::default()
         }
     }
@@ -168,6 +170,7 @@ impl MethodSettings for DsgldSettings {
         (self.step == StepSize::Auto && self.hinders_tuning().is_none()).then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share, chains: Some(self.chains) }),
             rounds: self.rounds,
+            draws: DrawsNeeds::of_chains(self.ess, self.rounds, self.burn_in, self.thin),
         })
     }
 

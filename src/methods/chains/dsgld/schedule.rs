@@ -52,6 +52,15 @@ impl Schedule {
         if self == Self::Rotating { agents.min(chains).max(1) } else { 1 }
     }
 
+    /// The share of visits after which a chain goes to another agent, on average.
+    pub fn leaves(self, agents: u32) -> f64 {
+        match self {
+            _ if agents <= 1 => 0.0,
+            Self::Permutation | Self::Rotating | Self::Categorical => 1.0 - 1.0 / f64::from(agents),
+            Self::Cyclic | Self::Derangement => 1.0,
+        }
+    }
+
     /// The group of a chain under the rotating schedule.
     fn group(self, chain: u32, chains: u32, agents: u32) -> u32 {
         // Below the number of groups, so it fits into u32.
