@@ -4,6 +4,7 @@
 #   CONFIG     the run file (required)
 #   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
 #   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
+#   STRICT     1 to end with exit code 3 if draws are biased or not mixed
 #   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
@@ -36,6 +37,9 @@ for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
 
+strict=()
+[ "${STRICT:-0}" = 0 ] || strict=(--strict)
+
 # Runs a command on the ranks of the job. Options of the launcher may come first.
 on_ranks() { # on_ranks COMMAND...
     local launcher
@@ -62,12 +66,15 @@ on_ranks_with_usr1() { # on_ranks_with_usr1 COMMAND...
     return "$code"
 }
 
-# Ends the script with an exit code. If the run was saved before the time limit, requeues the job, which then resumes it.
+# Ends the script with an exit code. If something is left to do, such as a run that was saved before the time limit, requeues the job.
 finish() { # finish CODE
     if [ "$1" = 75 ]; then
-        echo "the run was saved; job $SLURM_JOB_ID is requeued and will resume it"
+        # The last task of an array has the number of the array as its job number, which would stand for all tasks.
+        local job=$SLURM_JOB_ID
+        [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+        echo "not finished: job $job is requeued and goes on with what is left"
         # Requeuing ends this script.
-        scontrol requeue "$SLURM_JOB_ID" && sleep 60
+        scontrol requeue "$job" && sleep 60
     fi
     exit "$1"
 }

@@ -256,10 +256,11 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
         }
     }
     if let Some(bytes) = report.bytes_per_round() {
-        lines.push((
-            "traffic",
-            format!("about {} per round if every agent has its own rank; none on one rank", text::bytes(bytes)),
-        ));
+        let traffic = match bytes {
+            0 => "none in the rounds".to_owned(),
+            bytes => format!("about {} per round if every agent has its own rank; none on one rank", text::bytes(bytes)),
+        };
+        lines.push(("traffic", traffic));
     }
     let evaluated = report.is_evaluated();
     lines.push(match report.evaluate_every {

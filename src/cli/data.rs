@@ -1,16 +1,14 @@
 //! `mpibayes data`: lists public data sets, downloads them, and generates synthetic ones.
 
+use super::bar::{BYTES, progress_bar};
 use super::make::{self, MakeArgs};
 use super::output::print;
 use crate::download::catalog::{Availability, CATALOG, DataSet, RemoteFile, data_set};
 use crate::download::{Fetched, RetryPolicy, fetch};
 use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -143,7 +141,7 @@ fn get(args: &GetArgs) -> anyhow::Result<String> {
     let mut lines = Vec::new();
     for file in files {
         let target = folder.join(file.name);
-        let bar = progress_bar(file.name);
+        let bar = progress_bar(file.name, BYTES);
         let fetched = fetch(&url(file), &target, retry, |received, total| {
             if let Some(total) = total {
                 bar.set_length(total);
@@ -164,17 +162,4 @@ fn get(args: &GetArgs) -> anyhow::Result<String> {
     }
     let then = then.replace("{}", &folder.display().to_string()).replace("NAME", set.name);
     Ok(format!("{}\n{}license: {} ({})\nthen: {then}\n", folder.display(), text::pairs(&lines), set.license, set.home))
-}
-
-/// A progress bar on a terminal; hidden if standard error is redirected.
-fn progress_bar(name: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::no_length().with_message(name.to_owned());
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -1,7 +1,8 @@
-//! `mpibayes data make`: generates synthetic data sets, tables as CSV and documents as UCI bag of words with their true topics.
+//! `mpibayes data make`: generates synthetic data sets, tables as CSV and documents as datasets or UCI bag of words with their true topics.
 
+use super::bar::{COUNT, progress_bar};
 use crate::data::Generator;
-use crate::data::corpus::{GeneratedSize, write_docword, write_topics};
+use crate::data::corpus::{DEFAULT_SCORED, GeneratedSize, write_corpus, write_docword, write_topics};
 use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
 use crate::partial::PartialFile;
 use crate::random::Seed;
@@ -25,7 +26,7 @@ pub struct MakeArgs {
     /// The seed: the same seed generates the same file
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The file to write; compressed if its name ends in .gz
+    /// The file to write; compressed if its name ends in .gz. Documents become a dataset if it ends in .h5
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Replace the file if it exists
@@ -55,24 +56,30 @@ pub struct TopicsArgs {
     /// The parameter of the Dirichlet distribution of topics in a document: smaller values give fewer topics [default: 0.1]
     #[arg(long)]
     pub alpha: Option<f64>,
+    /// Test documents of a dataset [default: a tenth of the documents, at most 10,000]
+    #[arg(long, value_name = "N")]
+    pub test_documents: Option<u64>,
 }
 
 /// The standard deviation of the logarithm of a document's length: news and abstracts have about this one.
 const LENGTH_SD: f64 = 0.6;
 /// The similarity of topics: φ_k ~ Dir(100 · Zipf's law).
 const CONCENTRATION: f64 = 100.0;
+/// The most test documents of a dataset, unless a number is given: evaluations of more take long and tell little more.
+const MAX_TEST_DOCUMENTS: u64 = 10_000;
 /// The most probabilities of words in topics, 2 GiB of them.
 const MAX_PROBABILITIES: u64 = 1 << 28;
 
 impl TopicsArgs {
     /// Which options are given, with their names.
-    fn given(&self) -> [(bool, &'static str); 5] {
+    fn given(&self) -> [(bool, &'static str); 6] {
         [
             (self.documents.is_some(), "--documents"),
             (self.words.is_some(), "--words"),
             (self.topics.is_some(), "--topics"),
             (self.tokens.is_some(), "--tokens"),
             (self.alpha.is_some(), "--alpha"),
+            (self.test_documents.is_some(), "--test-documents"),
         ]
     }
 
@@ -102,7 +109,7 @@ pub enum GeneratorName {
     Waveform,
     /// A regression on 90 features with the size of YearPredictionMSD, but synthetic
     Year,
-    /// Documents as UCI bag of words, with their true topics in a second file
+    /// Documents as a dataset or as UCI bag of words, with their true topics in a second file
     Topics,
 }
 
@@ -162,12 +169,34 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
     let documents = args.topics.documents.unwrap_or(20_000);
     let beside = beside(output);
     check(args, output)?;
+    let is_dataset = output.extension().is_some_and(|extension| extension == "h5");
+    let test_documents = args.topics.test_documents;
+    ensure!(
+        is_dataset || test_documents.is_none(),
+        "--test-documents is for datasets (-o FILE.h5): `mpibayes import` has this option for {}",
+        output.display()
+    );
     let (size_of_topics, ()) = written(args, &beside, |mut out| write_topics(&truth, &mut out))?;
-    let (size, GeneratedSize { entries, tokens }) = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
+    let ((size, GeneratedSize { entries, tokens }), then) = if is_dataset {
+        let held_out = test_documents.unwrap_or((documents / 10).min(MAX_TEST_DOCUMENTS));
+        ensure!(held_out < documents, "--test-documents {held_out} of {documents} documents leave none to learn from");
+        let bar = progress_bar("documents", COUNT);
+        bar.set_length(documents);
+        let made = write_corpus(&truth, documents, (held_out, DEFAULT_SCORED), Seed(args.seed), output, |written| {
+            bar.set_position(written)
+        });
+        bar.finish_and_clear();
+        let then = format!("then: mpibayes init --data {} -o topics.toml", output.display());
+        let made = made?;
+        ((length(output)?, made), then)
+    } else {
+        let made = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
+        (made, format!("then: mpibayes import {} --test-fraction 0.1 -o datasets/topics.h5", output.display()))
+    };
     Ok(format!(
         "wrote {} ({}): {}, {} words, {} entries, {}\n\
          wrote {} ({}): their true topics, float64 {} × {}, a topic in each row\n\
-         then: mpibayes import {} --test-fraction 0.1 -o datasets/topics.h5\n",
+         {then}\n",
         output.display(),
         text::bytes(size),
         text::counted(documents, "document"),
@@ -178,14 +207,13 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         text::bytes(size_of_topics),
         truth.topics(),
         truth.vocabulary(),
-        output.display(),
     ))
 }
 
 /// Where the topics of documents go: `topics.phi.npy` beside `topics.docword.txt.gz`.
 fn beside(output: &Path) -> PathBuf {
     let mut stem = output.to_path_buf();
-    for ending in ["gz", "txt", "docword"] {
+    for ending in ["gz", "txt", "docword", "h5"] {
         if stem.extension().is_some_and(|extension| extension == ending) {
             stem.set_extension("");
         }
@@ -220,7 +248,12 @@ fn written<T>(
     let compressed = output.extension().is_some_and(|extension| extension == "gz");
     let written = to_file(partial.path(), compressed, write).and_then(|made| partial.commit().map(|()| made));
     let made = written.with_context(|| format!("{}: cannot write", output.display()))?;
-    Ok((std::fs::metadata(output).with_context(|| output.display().to_string())?.len(), made))
+    Ok((length(output)?, made))
+}
+
+/// The bytes of a file.
+fn length(file: &Path) -> anyhow::Result<u64> {
+    Ok(std::fs::metadata(file).with_context(|| file.display().to_string())?.len())
 }
 
 fn to_file<T>(path: &Path, compressed: bool, write: impl FnOnce(&mut dyn Write) -> std::io::Result<T>) -> std::io::Result<T> {
@@ -249,6 +282,7 @@ mod tests {
             ("docword.kos.txt", "docword.kos.phi.npy"),
             ("docword.txt.gz", "docword.phi.npy"),
             ("x", "x.phi.npy"),
+            ("a/x.h5", "a/x.phi.npy"),
         ] {
             assert_eq!(beside(Path::new(output)), Path::new(topics));
         }

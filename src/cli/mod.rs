@@ -1,6 +1,7 @@
 //! The command line: a file for each subcommand.
 
 mod arguments;
+mod bar;
 mod blas;
 pub mod check;
 pub mod compare;

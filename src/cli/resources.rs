@@ -65,8 +65,13 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         None => ", log-likelihoods of rows, 16 bytes for each row and draw",
     };
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
-    let checkpoint = checkpoint.map_or_else(String::new, |bytes| format!(", and a checkpoint of {}", text::bytes(bytes)));
-    lines.push(("disk", format!("{draws}{pointwise}{checkpoint}")));
+    // The tables are in it too, and grow until the end.
+    let checkpoint = match checkpoint {
+        Some(bytes) => format!(", and up to {} of a checkpoint", text::bytes(bytes.saturating_add(TABLES))),
+        None => ", and a checkpoint".to_owned(),
+    };
+    let of_run = if runs > 1 { "for the first run: " } else { "" };
+    lines.push(("disk", format!("{of_run}{draws}{pointwise}{checkpoint}")));
     let mut notes = Vec::new();
     if let Some(forecast) = forecast {
         lines.push(("time", time(forecast, runs)));

@@ -49,7 +49,8 @@ pub struct SummaryArgs {
     /// Replace that file if it exists
     #[arg(short, long, requires = "draws")]
     pub force: bool,
-    /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether the draws can be used
+    /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether draws can be used,
+    /// `none` without draws
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const HEAD: &str = "\
 # Keys of run files
 
-A run file is TOML. `mpibayes init METHOD` writes one with all keys that suit, and `mpibayes check FILE` reports every mistake. A key without
+A run file is TOML. `mpibayes init METHOD` writes one with all keys that suit, and `mpibayes check FILE` reports mistakes. A key without
 a default here is optional: its meaning says what happens without it.
 
 ";

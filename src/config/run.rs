@@ -258,7 +258,11 @@ impl Mistakes {
                 self.collect(parse(table).map_err(below))
             }
             value => {
-                self.add(KeyError::invalid(name, format!("must be a table, not {value}")));
+                let example = match &value {
+                    toml::Value::String(_) if ["method", "model"].contains(&name) => format!(" such as {{ name = {value} }}"),
+                    _ => String::new(),
+                };
+                self.add(KeyError::invalid(name, format!("must be a table{example}, not {value}")));
                 None
             }
         }

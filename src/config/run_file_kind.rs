@@ -129,7 +129,12 @@ impl RunFileKind for Table {
 
     fn data(table: toml::Table, sharing: Sharing) -> Result<TableData, Vec<KeyError>> {
         match sharing {
-            Sharing::Split => read(table),
+            Sharing::Split => {
+                let data: TableData = read(table)?;
+                let wrong = |what| vec![KeyError::invalid("partition", format!("cannot be used: {what}"))];
+                data.partition.check().map_err(wrong)?;
+                Ok(data)
+            }
             Sharing::Replicated => {
                 let ReplicatedTableData { file } = read(table)?;
                 Ok(TableData { file, partition: Default::default(), seed: None })

@@ -89,6 +89,7 @@ impl PlannedDraws {
         let Some(draws) = estimate.draws else { return Self::Particles };
         match needs.map_or(DrawsNeeds::Given, |needs| needs.draws) {
             DrawsNeeds::Given => Self::Each(draws),
+            DrawsNeeds::AboutGiven => Self::About(draws),
             // At most 3.5e9 in all.
             DrawsNeeds::OfEss(ess) => {
                 Self::About((draws_of(ess, !has_curvature) / estimate.particles.unwrap_or(1) as f64).ceil() as u64)

@@ -93,7 +93,7 @@ fn longer_run(
         return Err(not_extendable(folder, name, reason));
     }
     if !run_folder.can_be_extended() {
-        let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, or its result file takes long to write)";
+        let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, its result file takes long to write, or extension.bin was deleted)";
         return Err(not_extendable(folder, name, reason));
     }
     if typed.key != key {

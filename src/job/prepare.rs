@@ -13,9 +13,9 @@ use super::topic_model::{PHI, vocabulary};
 use super::tune::{Tuned, tune};
 use crate::cluster::{AgentId, AnyMethod, JobOptions, Outcome};
 use crate::config::{ConfigError, Precision, RunFileKind, RunOf, RunSettings, TableEvaluation, evaluation_interval};
-use crate::data::corpus::Corpus as CorpusFile;
+use crate::data::corpus::{Corpus as CorpusFile, CorpusShard};
 use crate::data::{DataError, Dataset, Split, document_ranges};
-use crate::lda::LdaSettings;
+use crate::lda::{DocumentSource, LdaSettings};
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::methods::common::problem::OpenShard;
@@ -239,7 +239,10 @@ impl JobData for Corpus {
         let ranges = ranges(run, corpus)?;
         let sizes = describe_sizes(ranges.iter().map(Range::len), Self::WORDS.entry);
         let train = corpus.clone();
-        let documents = move |agent: AgentId| Ok(train.train(ranges[agent as usize].clone())?);
+        let documents = move |agent: AgentId| {
+            let shard = CorpusShard::new(train.clone(), ranges[agent as usize].clone());
+            Ok(Box::new(shard) as Box<dyn DocumentSource>)
+        };
         let problem = TopicProblem { agents, vocabulary: corpus.words(), topics, alpha, beta, documents: Arc::new(documents) };
         let method = F::method(run.method.as_ref(), problem.clone());
 

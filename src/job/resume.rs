@@ -3,7 +3,7 @@
 use super::data::DataFile;
 use super::error::JobError;
 use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf};
-use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
+use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run, user_of};
 use std::path::Path;
 
 /// Takes the folder for a run. Called on rank 0.
@@ -111,7 +111,16 @@ fn check_same(
             Some(since_begin) => format!("{since_begin}, when the run began; it was made longer since"),
             None => differs,
         };
-        return Err(ResultsError::OtherRun { folder: path, differs }.into());
+        let is_length = ["method.rounds is ", "method.steps is "].iter().any(|length| differs.starts_with(length));
+        let (used, other) = match user_of(folder) {
+            Some(job) => (format!(", which {job} carries out"), String::new()),
+            None if is_length && kept.finished => {
+                let resume = format!(", make the finished run longer with `mpibayes resume {}`", folder.display());
+                (String::new(), format!("{resume}, or delete the folder"))
+            }
+            None => (String::new(), ", or delete the folder".to_owned()),
+        };
+        return Err(ResultsError::OtherRun { folder: path, differs, used, other }.into());
     }
     if kept.data_digest != digest {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
@@ -153,6 +162,15 @@ fn difference(
             evaluate.remove("pointwise_rows");
         }
     }
+    // Shards without a seed of their own follow that of the run, which is compared by itself if this is so in both.
+    if [&there, &here].into_iter().any(|keys| shard_seed(keys).is_some()) {
+        for keys in [&mut there, &mut here] {
+            let seed = shard_seed(keys).or_else(|| keys.get("seed")).cloned();
+            if let (Some(data), Some(seed)) = (keys.get_mut("data").and_then(toml::Value::as_table_mut), seed) {
+                data.insert("seed".into(), seed);
+            }
+        }
+    }
     // The names of the method and the model say more than the keys in which they differ.
     let names = ["method", "model"].into_iter().find_map(|section| {
         let name = |keys: &toml::Table| {
@@ -177,11 +195,15 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     }
     // A run without data is compared by the digest of its data too.
     let mut data = keys.remove("data").and_then(|data| data.try_into::<toml::Table>().ok()).unwrap_or_default();
-    let seed = data.remove("seed").filter(|seed| Some(seed) != keys.get("seed")).map(|seed| ("seed".to_owned(), seed));
+    let seed = data.remove("seed").map(|seed| ("seed".to_owned(), seed));
     let partition = data.remove("partition").unwrap_or_else(|| toml::Value::from("equal"));
     let shards = [("partition".to_owned(), partition)].into_iter().chain(seed);
     keys.insert("data".into(), toml::Table::from_iter(shards).into());
     Ok(keys)
+}
+
+fn shard_seed(keys: &toml::Table) -> Option<&toml::Value> {
+    keys.get("data")?.get("seed")
 }
 
 fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
@@ -233,7 +255,7 @@ mod tests {
             ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad is "),
             ("[evaluate]\nevery = 2\n", "evaluate.every is nothing there, 2 here"),
             ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
-            ("[data]\nfile = \"a.h5\"\nseed = 77\n", "data.seed is nothing there, 77 here"),
+            ("[data]\nfile = \"a.h5\"\nseed = 77\n", "data.seed is 1 there, 77 here"),
             ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),
         ] {
             let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();

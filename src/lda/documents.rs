@@ -1,4 +1,23 @@
-//! Documents as bags of words, in compressed sparse rows.
+//! Documents as bags of words, in compressed sparse rows, and where they come from.
+
+use std::error::Error;
+use std::ops::Range;
+
+/// Documents that are read in parts, such as those of an agent in a file.
+#[allow(clippy::len_without_is_empty)]
+pub trait DocumentSource: Send + Sync {
+    /// W, the size of the vocabulary.
+    fn vocabulary(&self) -> u32;
+
+    /// The number of documents.
+    fn len(&self) -> usize;
+
+    /// Reads a range of them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&self, documents: Range<usize>) -> Result<Documents, Box<dyn Error + Send + Sync>>;
+}
 
 /// A document: its distinct words in ascending order, and their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +108,22 @@ impl Documents {
     /// All documents, in order.
     pub fn iter(&self) -> impl Iterator<Item = Bag<'_>> + Clone {
         (0..self.len()).map(|number| self.document(number))
+    }
+}
+
+impl DocumentSource for Documents {
+    fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn read(&self, documents: Range<usize>) -> Result<Documents, Box<dyn Error + Send + Sync>> {
+        let mut read = Self::new(self.vocabulary);
+        documents.map(|number| self.document(number)).for_each(|bag| read.push(bag.words, bag.counts));
+        Ok(read)
     }
 }
 

@@ -27,7 +27,7 @@ pub use by_word::WordSweep;
 pub use coherence::{Coherence, CoherenceCounts};
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
 pub use completion::{Completion, CompletionScore, HeldOut, draw_scored_tokens};
-pub use documents::{Bag, Documents};
+pub use documents::{Bag, DocumentSource, Documents};
 pub use fixed_sweep::FixedSweep;
 pub use generate::{CorpusGenerator, CorpusGeneratorSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};

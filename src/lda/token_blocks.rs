@@ -4,8 +4,11 @@
 //! tokens of a document come up in the order of its words, so a cursor for each document finds the topic of a token, and 2 bytes for its
 //! document and 2 bytes for its topic are all that a token needs.
 
-use super::documents::Documents;
+use super::documents::{DocumentSource, Documents};
+use std::error::Error;
 use std::ops::Range;
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The maximum number of topics: topics and the mark for no topic are `u16`.
 pub const MAX_TOPICS: u32 = 65_534;
@@ -54,36 +57,31 @@ impl TokenBlock {
 }
 
 impl TokenBlocks {
-    /// The tokens of these documents, for sweeps with K topics.
+    /// The tokens of these documents, for sweeps with K topics. A block of documents is read at a time.
     ///
     /// # Errors
-    /// If there are too many topics, or a document has too many tokens.
-    pub fn new(documents: &Documents, topics: usize) -> Result<Self, String> {
+    /// If documents cannot be read, there are too many topics, or a document has too many tokens.
+    pub fn new(documents: &dyn DocumentSource, topics: usize) -> Result<Self> {
         let [few, many] = MIN_BLOCKS;
         let (blocks, largest) = if topics < MANY_TOPICS { (few, SMALL_BLOCK) } else { (many, LARGE_BLOCK) };
         Self::with_block_size(documents, topics, documents.len().div_ceil(blocks).clamp(MIN_BLOCK, largest))
     }
 
     /// The same with a number of documents in a block.
-    pub(super) fn with_block_size(documents: &Documents, topics: usize, block_size: usize) -> Result<Self, String> {
+    pub(super) fn with_block_size(documents: &dyn DocumentSource, topics: usize, block_size: usize) -> Result<Self> {
         if topics > MAX_TOPICS as usize {
-            return Err(format!("{topics} topics: at most {MAX_TOPICS} are supported"));
-        }
-        let too_long = (0..).zip(documents.iter()).find(|(_, bag)| bag.tokens() > MAX_DOCUMENT_TOKENS);
-        if let Some((number, bag)) = too_long {
-            let number: u64 = number;
-            let tokens = bag.tokens();
-            return Err(format!(
-                "document {number} has {tokens} tokens: at most {MAX_DOCUMENT_TOKENS} are supported. Split it into several documents"
-            ));
+            return Err(format!("{topics} topics: at most {MAX_TOPICS} are supported").into());
         }
         let mut next = vec![0_u32; documents.vocabulary() as usize];
-        let block_size = block_size.clamp(1, LARGE_BLOCK);
-        let firsts = (0..documents.len()).step_by(block_size);
-        let blocks: Vec<TokenBlock> =
-            firsts.map(|first| TokenBlock::new(documents, first, (first + block_size).min(documents.len()), &mut next)).collect();
+        let (all, block_size) = (documents.len(), block_size.clamp(1, LARGE_BLOCK));
+        let mut blocks = Vec::with_capacity(all.div_ceil(block_size));
+        for first in (0..all).step_by(block_size) {
+            let read = documents.read(first..all.min(first + block_size))?;
+            check_lengths(&read, first)?;
+            blocks.push(TokenBlock::new(&read, first, &mut next));
+        }
         let tokens = blocks.iter().map(TokenBlock::len).sum();
-        Ok(Self { vocabulary: next.len(), documents: documents.len(), tokens, blocks })
+        Ok(Self { vocabulary: next.len(), documents: all, tokens, blocks })
     }
 
     /// W, the size of the vocabulary.
@@ -119,13 +117,27 @@ impl TokenBlocks {
     }
 }
 
+/// Checks that no document has too many tokens. The first one has the number `first`.
+fn check_lengths(documents: &Documents, first: usize) -> Result<()> {
+    match (first..).zip(documents.iter()).find(|(_, bag)| bag.tokens() > MAX_DOCUMENT_TOKENS) {
+        None => Ok(()),
+        Some((number, bag)) => Err(format!(
+            "document {number} has {} tokens: at most {MAX_DOCUMENT_TOKENS} are supported. Split it into several documents",
+            bag.tokens()
+        )
+        .into()),
+    }
+}
+
 impl TokenBlock {
-    /// The documents `first..end`, whose lengths have been checked. `next` has an element for each word of the vocabulary, all 0.
-    fn new(documents: &Documents, first: usize, end: usize, next: &mut [u32]) -> Self {
+    /// These documents, whose lengths have been checked. The first has the number `first_document` among all. `next` has an element for
+    /// each word of the vocabulary, all 0.
+    fn new(block: &Documents, first_document: usize, next: &mut [u32]) -> Self {
         // A block has at most 2^13 documents of fewer than 2^16 tokens.
-        let mut starts = vec![0_u32];
+        let mut starts = Vec::with_capacity(block.len() + 1);
+        starts.push(0_u32);
         let (mut tokens, mut words) = (0, Vec::new());
-        for bag in (first..end).map(|number| documents.document(number)) {
+        for bag in block.iter() {
             for (&word, &count) in bag.words.iter().zip(bag.counts) {
                 let next = &mut next[word as usize];
                 if *next == 0 {
@@ -145,7 +157,7 @@ impl TokenBlock {
             begin = end;
         }
         let mut document_of_token = vec![0_u16; tokens as usize];
-        for (number, bag) in (0..).zip((first..end).map(|number| documents.document(number))) {
+        for (number, bag) in (0..).zip(block.iter()) {
             for (&word, &count) in bag.words.iter().zip(bag.counts) {
                 let next = &mut next[word as usize];
                 document_of_token[*next as usize..(*next + count) as usize].fill(number);
@@ -153,7 +165,7 @@ impl TokenBlock {
             }
         }
         words.iter().for_each(|&word| next[word as usize] = 0);
-        Self { first_document: first, starts, word_ends, documents: document_of_token }
+        Self { first_document, starts, word_ends, documents: document_of_token }
     }
 }
 
@@ -187,12 +199,12 @@ mod tests {
         let mut documents = Documents::new(2);
         documents.push(&[0], &[1]);
         documents.push(&[0, 1], &[65_535, 1]);
-        let message = TokenBlocks::new(&documents, 3).unwrap_err();
+        let message = TokenBlocks::new(&documents, 3).unwrap_err().to_string();
         assert!(message.starts_with("document 1 has 65536 tokens: at most 65535"), "{message}");
         let mut documents = Documents::new(2);
         documents.push(&[0, 1], &[65_534, 1]);
         assert_eq!(TokenBlocks::new(&documents, 3).unwrap().len(), 65_535);
-        let message = TokenBlocks::new(&documents, 65_535).unwrap_err();
+        let message = TokenBlocks::new(&documents, 65_535).unwrap_err().to_string();
         assert_eq!(message, "65535 topics: at most 65534 are supported");
     }
 }

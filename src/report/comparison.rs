@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, decided_by_method, differing, flatten, remove_cluster, shortened};
+use self::settings::{Config, DATA, SEED, decided_by_method, differing, flatten, remove_idle, shortened};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -114,7 +114,7 @@ impl Comparison {
                 metrics.push(name.clone());
             }
         }
-        remove_cluster(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
+        remove_idle(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
         let mut differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
         // What methods decide, each in its own way, does not tell more than their names.

@@ -5,6 +5,7 @@ use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::run::RunResults;
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
+use crate::config::stored_table;
 use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, NOT_MIXED};
@@ -29,8 +30,7 @@ pub struct Judgment {
 }
 
 /// The outcomes of a judgment, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JudgmentOutcome {
     /// Draws are not finite.
     Diverged,
@@ -68,6 +68,12 @@ impl JudgmentOutcome {
     }
 }
 
+impl Serialize for JudgmentOutcome {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.name().serialize(serializer)
+    }
+}
+
 impl Judgment {
     /// Judges the posterior of a finished run; none if it has none.
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
@@ -87,7 +93,7 @@ impl Judgment {
             .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, longer)))
             .or_else(|| evidence.excess.and_then(widened))
             .or_else(|| agreement.map(|agreement| predictions(agreement, longer)))
-            .or_else(|| not_mixed(group, trajectories.is_some(), longer))
+            .or_else(|| not_mixed(group, trajectories.is_some(), evidence.has_own_step, longer))
             .unwrap_or_else(|| bias(group, trajectories.is_some(), longer));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
@@ -126,6 +132,8 @@ pub struct Evidence {
     excess: Option<f64>,
     /// Where the draws were before they were moved, if they were.
     pub recalibrated_from: Option<String>,
+    /// Whether the run file gives the step, which is otherwise found.
+    has_own_step: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
     longer: String,
 }
@@ -144,9 +152,15 @@ impl Evidence {
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
+            has_own_step: has_own_step(&file.info().config),
             longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
+}
+
+fn has_own_step(config: &str) -> bool {
+    let config = stored_table(config).unwrap_or_default();
+    config.get("method").and_then(|method| method.get("step")).is_some_and(|step| step.as_str() != Some("auto"))
 }
 
 fn excess(file: &ResultFile) -> Result<Option<f64>> {
@@ -173,8 +187,9 @@ fn predictions(agreement: f64, longer: &str) -> (JudgmentOutcome, String) {
     let weights = "Do not interpret single weights: networks with exchanged units are equal";
     if agreement < AGREEING {
         let text = format!(
-            "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1). Average them over all \
-             chains, or take a longer run{longer}. {weights}"
+            "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1): the spread of \
+             predictions is not that of the posterior. Their average over all chains is an ensemble, to be judged by its metrics. A longer \
+             run{longer} may mix. {weights}"
         );
         return (JudgmentOutcome::NotMixed, text);
     }
@@ -222,13 +237,21 @@ fn not_converged(group: &PosteriorGroup) -> String {
     }
 }
 
-fn not_mixed(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> Option<(JudgmentOutcome, String)> {
+fn not_mixed(
+    group: &PosteriorGroup,
+    has_trajectories: bool,
+    has_own_step: bool,
+    longer: &str,
+) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
         (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let advice = if has_trajectories { "take a longer run" } else { "take a larger step, or a longer run" };
+    let advice = match (has_trajectories, has_own_step) {
+        (true, _) | (false, false) => "take a longer run",
+        (false, true) => "let the step be found (method.step = \"auto\"), or take a longer run",
+    };
     let text = format!(
         "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}{longer}",
         worst.name

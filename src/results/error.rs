@@ -34,12 +34,16 @@ pub enum ResultsError {
         what: String,
     },
     /// The folder holds another run.
-    #[error("{} holds a run with another configuration ({differs}): choose another --output, or delete the folder", folder.display())]
+    #[error("{} holds a run with another configuration ({differs}){used}: choose another --output{other}", folder.display())]
     OtherRun {
         /// The folder.
         folder: PathBuf,
         /// The first value that differs.
         differs: String,
+        /// The job that uses it, if one does, after a comma.
+        used: String,
+        /// What else can be done, after a comma.
+        other: String,
     },
     /// The folder holds a run on other data.
     #[error(

@@ -89,8 +89,10 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
     match fs::read_to_string(&config) {
         // A run without data has a digest, too: an empty line.
         Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
-            path: config,
-            what: "this is not the configuration of a run in this folder: choose another --output".into(),
+            path: folder.to_owned(),
+            what: format!(
+                "there is a config.toml, but no {DIGEST_FILE} that identifies the data of its run: choose another --output"
+            ),
         }),
         Ok(config) => {
             let first_config = first_config_file(folder);

@@ -81,7 +81,11 @@ fn job_of(folder: &Path) -> String {
 }
 
 fn this_job() -> String {
-    let number = |(name, variable): &(&str, &str)| std::env::var(variable).ok().map(|number| format!("{name} job {number}"));
-    let job = SCHEDULERS.iter().find_map(number).unwrap_or_else(|| format!("process {}", std::process::id()));
+    let variable = |name: &str| std::env::var(name).ok();
+    // As `squeue` lists the tasks of an array.
+    let task = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
+    let task = task.map(|(array, task)| format!("Slurm job {array}_{task}"));
+    let number = |(name, of): &(&str, &str)| variable(of).map(|number| format!("{name} job {number}"));
+    let job = task.or_else(|| SCHEDULERS.iter().find_map(number)).unwrap_or_else(|| format!("process {}", std::process::id()));
     format!("{job} on {}", host())
 }

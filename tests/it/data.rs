@@ -4,6 +4,8 @@
 #![cfg_attr(not(feature = "download"), allow(dead_code, unused_imports))]
 
 use crate::harness::{Cli, Launch};
+use mpibayes::data::Split;
+use mpibayes::data::corpus::Corpus;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -259,6 +261,35 @@ fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
         line.split(" tokens").next().unwrap().rsplit(' ').next().unwrap().replace(',', "").parse().unwrap()
     };
     assert!((tokens("train") + tokens("test")).abs_diff(60_000) < 5_200, "{told}");
+    // The same documents as a dataset, in the order of their numbers.
+    let direct = cli.stdout(&format!("{make} made/t.h5"));
+    assert!(
+        direct.contains("1,200 documents, 300 words, ") && direct.contains("then: mpibayes init --data made/t.h5"),
+        "{direct}"
+    );
+    let [made, imported] = ["made/t.h5", "datasets/topics.h5"].map(|file| Corpus::open(&cli.path(file)).unwrap());
+    assert_eq!([made.documents(Split::Test), made.documents(Split::Train)], [120, 1080]);
+    let all = |corpus: &Corpus| {
+        let of = |split| {
+            let numbers = corpus.numbers(split, 0..corpus.documents(split)).unwrap();
+            let documents = corpus.whole(split, 0..corpus.documents(split)).unwrap();
+            let bags = documents.iter().map(|bag| (bag.words.to_vec(), bag.counts.to_vec())).collect::<Vec<_>>();
+            numbers.into_iter().zip(bags)
+        };
+        of(Split::Test).chain(of(Split::Train)).collect::<Vec<_>>()
+    };
+    let (made_all, mut imported_all) = (all(&made), all(&imported));
+    assert!(made_all.is_sorted() && !imported_all.is_sorted());
+    imported_all.sort();
+    assert!(made_all == imported_all);
+    let held_out = made.held_out(0..120).unwrap();
+    let share = held_out.scored.tokens() as f64 / (held_out.scored.tokens() + held_out.observed.tokens()) as f64;
+    // 6,000 tokens.
+    assert!((share - 0.1).abs() < 0.01, "{share}");
+    cli.succeed(&format!("{make} again.h5"));
+    assert_eq!(made.digest(), Corpus::open(&cli.path("again.h5")).unwrap().digest());
+    cli.refuse("data make topics --documents 5 --test-documents 5 -o five.h5", &["--test-documents 5 of 5 documents leave none"]);
+    cli.refuse("data make topics --test-documents 5 -o five.txt", &["--test-documents is for datasets"]);
     // The same seed makes the same files.
     cli.succeed(&format!("{make} again.docword.txt.gz"));
     let read = |name: &str| std::fs::read(cli.path(name)).unwrap();

@@ -15,8 +15,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions, Method};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, HeldOut, LdaSettings,
-    SgrldUpdate, Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
+    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, DocumentSource, Documents, ExpectedCounts, HeldOut,
+    LdaSettings, SgrldUpdate, Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
 };
 use mpibayes::methods::chains::dsgld::{Dsgld, Trajectory};
 use mpibayes::methods::topics::{
@@ -269,7 +269,7 @@ impl Corpus {
                 let bag = corpus.train.document(number);
                 mine.push(bag.words, bag.counts);
             }
-            Ok(mine)
+            Ok(Box::new(mine) as Box<dyn DocumentSource>)
         };
         TopicProblem { agents: run.agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
     }
@@ -426,7 +426,7 @@ impl Run {
             let corpus = corpus(self.documents, self.model.topics, seed)?;
             let (cost, problem, run) = (cost(self)?, corpus.problem(self), self.clone());
             let tokens: Vec<f64> =
-                (0..self.agents).map(|agent| Ok((problem.documents)(agent)?.tokens() as f64)).collect::<Result<_>>()?;
+                (0..self.agents).map(|agent| Ok(problem.open(agent)?.tokens() as f64)).collect::<Result<_>>()?;
             // The fast sampler stands for the plain one, whose stationary distribution is the same, at the cost of that.
             let by_word = |sweeps: &SweepSettings| SweepSettings { sweep_by: SweepBy::Word, ..*sweeps };
             match &self.how {

@@ -2,7 +2,7 @@
 
 use super::args::{OutputArgs, share};
 use crate::data::corpus::{
-    BagFormat, Corpus, CorpusImport, CorpusReport, Input, StopWords, TestDocuments, Text, TextReport, Vocabulary,
+    BagFormat, Corpus, CorpusImport, CorpusReport, DEFAULT_SCORED, Input, StopWords, TestDocuments, Text, TextReport, Vocabulary,
     VocabularyReport, WordFilter, WordTotals, import_corpus,
 };
 use crate::data::{Format, Source, Split};
@@ -201,7 +201,7 @@ impl DocumentTestArgs {
                 (None, Some(share)) => TestDocuments::Share(share),
                 (None, None) => TestDocuments::Number(0),
             },
-            scored: self.scored.unwrap_or(0.1),
+            scored: self.scored.unwrap_or(DEFAULT_SCORED),
             seed: Seed(self.seed.unwrap_or(1)),
         };
         let found = import_corpus(&import, output)?;

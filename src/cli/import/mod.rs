@@ -123,6 +123,15 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
     }
 }
 
+/// Files of a folder that are looked at.
+const FILES_LOOKED_AT: usize = 16;
+
+/// An IDX file among the first files of a folder.
+fn idx_file_in(folder: &Path) -> Option<PathBuf> {
+    let files = std::fs::read_dir(folder).ok()?.take(FILES_LOOKED_AT).filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter(|file| file.is_file()).find(|file| matches!(rows::format(file), Ok(Format::Idx)))
+}
+
 impl ImportArgs {
     /// Imports input whose format its content shows.
     fn detect_and_import(&self) -> anyhow::Result<String> {
@@ -139,6 +148,13 @@ impl ImportArgs {
             return rows::table(files, layout, rows, test, output);
         }
         if files.iter().all(|file| file.is_dir()) {
+            if let Some(images) = files.iter().find_map(|folder| idx_file_in(folder)) {
+                bail!(
+                    "{}: this is an IDX file, and a folder is read as documents in text: name one file of images with its labels, see \
+                     `mpibayes import images --help`",
+                    images.display()
+                );
+            }
             let split = self.document_test()?;
             return TextArgs::with_defaults(files.clone(), prepared, split).write();
         }

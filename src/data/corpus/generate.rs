@@ -1,8 +1,16 @@
-//! Synthetic documents with known topics: documents in UCI's bag-of-words format, and topics as a NumPy array.
+//! Synthetic documents with known topics: documents as a corpus or in UCI's bag-of-words format, and topics as a NumPy array.
 
+use super::write::CorpusWriter;
+use crate::data::dataset::layout::Split;
+use crate::data::error::Result;
 use crate::data::readers::npy;
-use crate::lda::CorpusGenerator;
+use crate::lda::{CorpusGenerator, Documents, draw_scored_tokens};
+use crate::random::{Purpose, Seed, Who};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
 
 /// The number of documents in memory at once.
 const BATCH: u64 = 1000;
@@ -16,21 +24,81 @@ pub struct GeneratedSize {
     pub tokens: u64,
 }
 
+/// Batches that are generated in parallel, and written while the next ones are generated.
+const BATCHES_TOGETHER: u64 = 32;
+
+/// Writes the first documents of a generator as a corpus. Their order is random already; the first `held_out` are held out, and the share
+/// `scored` of their tokens is to be predicted. `report` is told the number of documents that are written.
+///
+/// # Errors
+/// If the corpus cannot be written. No partial output remains.
+pub fn write_corpus(
+    generator: &CorpusGenerator,
+    documents: u64,
+    (held_out, scored): (u64, f64),
+    seed: Seed,
+    output: &Path,
+    mut report: impl FnMut(u64),
+) -> Result<GeneratedSize> {
+    let mut writer = CorpusWriter::new(output)?;
+    let mut size = GeneratedSize::default();
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel::<Vec<(Range<u64>, Documents)>>(1);
+        scope.spawn(move || {
+            let together = BATCH * BATCHES_TOGETHER;
+            for first in (0..documents).step_by(together as usize) {
+                let batches: Vec<Range<u64>> = batches(first..documents.min(first + together)).collect();
+                let made = batches.into_par_iter().map(|batch| (batch.clone(), generator.documents(batch))).collect();
+                // The receiver has failed.
+                if send.send(made).is_err() {
+                    return;
+                }
+            }
+        });
+        for (batch, made) in receive.into_iter().flatten() {
+            size.tokens += made.tokens();
+            let end = batch.end;
+            for (number, bag) in batch.zip(made.iter()) {
+                size.entries += bag.words.len() as u64;
+                if number >= held_out {
+                    writer.push(Split::Train, number, bag, &[])?;
+                } else {
+                    let mut stream = seed.stream(Who::Run, number, Purpose::HeldOut);
+                    writer.push(Split::Test, number, bag, &draw_scored_tokens(bag.counts, scored, &mut stream))?;
+                }
+            }
+            report(end);
+        }
+        Ok(())
+    })?;
+    let source = format!(
+        "{documents} generated documents, seed {}, {} topics, {scored} of the tokens of {held_out} documents scored",
+        seed.0,
+        generator.topics()
+    );
+    writer.finish(generator.vocabulary(), None, &source)?;
+    Ok(size)
+}
+
+/// Ranges of at most [`BATCH`] documents.
+fn batches(documents: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    documents.clone().step_by(BATCH as usize).map(move |first| first..documents.end.min(first + BATCH))
+}
+
 /// Writes the first documents of a generator in UCI's bag-of-words format. They are generated twice, because the header has the number of
 /// entries.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write_docword(generator: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<GeneratedSize> {
-    let batches = || (0..documents).step_by(BATCH as usize).map(|first| first..documents.min(first + BATCH));
     let mut size = GeneratedSize::default();
-    for batch in batches() {
+    for batch in batches(0..documents) {
         let drawn = generator.documents(batch);
         size.tokens += drawn.tokens();
         size.entries += drawn.iter().map(|bag| bag.words.len() as u64).sum::<u64>();
     }
     writeln!(out, "{documents}\n{}\n{}", generator.vocabulary(), size.entries)?;
-    for batch in batches() {
+    for batch in batches(0..documents) {
         for (number, bag) in batch.clone().zip(generator.documents(batch).iter()) {
             for (word, count) in bag.words.iter().zip(bag.counts) {
                 writeln!(out, "{} {} {count}", number + 1, word + 1)?;

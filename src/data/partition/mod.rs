@@ -54,8 +54,25 @@ impl Partition {
         }
     }
 
+    /// Checks the numbers that have the same range for all data.
+    ///
+    /// # Errors
+    /// If one is out of its range.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        match self {
+            Self::LabelShare(share) if !(0.0..=1.0).contains(share) => {
+                Err(format!("label_share must be between 0 and 1, not {share}"))
+            }
+            Self::Dirichlet(concentration) if !(1e-6..=1e9).contains(concentration) => {
+                Err(format!("dirichlet must be between 1e-6 and 1e9, not {concentration}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Assigns the rows with these targets.
     fn by_targets(&self, targets: &Targets, classes: &[String], agents: usize, seed: Seed) -> Result<ShardAssignment> {
+        self.check().map_err(unsuitable)?;
         let rows = targets.len();
         // Whatever the partition, an error if there are too few rows.
         let equal = ShardAssignment::equal(Split::Train, rows, agents, seed)?;
@@ -76,17 +93,11 @@ impl Partition {
                 by_weights(rows_of_class, agents, |class, agent| f64::from(u8::from(gets[class][agent])))
             }
             Self::LabelShare(share) => {
-                if !(0.0..=1.0).contains(share) {
-                    return Err(unsuitable(format!("label_share must be between 0 and 1, not {share}")));
-                }
                 let rows_of_class = rows_of_classes(&equal, targets, classes)?;
                 let weights = label_share_weights(*share, rows_of_class.len(), agents);
                 by_weights(rows_of_class, agents, |class, agent| weights[class][agent])
             }
             Self::Dirichlet(concentration) => {
-                if !(1e-6..=1e9).contains(concentration) {
-                    return Err(unsuitable(format!("dirichlet must be between 1e-6 and 1e9, not {concentration}")));
-                }
                 by_dirichlet(rows_of_classes(&equal, targets, classes)?, *concentration, agents, seed)
             }
         };

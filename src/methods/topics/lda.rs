@@ -13,7 +13,7 @@
 
 use super::prior_updates::{OptimizePriors, PriorEvidence, PriorUpdates};
 use super::problem::TopicProblem;
-use super::shard::{check_conserved, check_token_count, split_priors};
+use super::shard::{check_conserved, split_priors};
 use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{
@@ -81,6 +81,8 @@ const FIRST_BACKGROUND: f64 = 1.0;
 const LAST_BACKGROUND: f64 = 1.0 / 500.0;
 /// The number of tokens after which no further document is drawn in turn, which takes time that grows with K for each token.
 const MAX_TOKENS_IN_TURN: u64 = 20_000_000;
+/// Documents that are read at once where topics are drawn in turn.
+const READ_AT_ONCE: usize = 4096;
 /// The smallest recorded value of φ. Smaller draws may be 0 in single precision.
 const MIN_PHI: f32 = 1e-30;
 
@@ -139,8 +141,8 @@ impl MethodSettings for LdaSamplerSettings {
             values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
             // Counts are i32 and tables f32 with any dtype.
             bytes_of_value: Some(4),
-            // Per token: document, topic, new topic, and its part of the list of words.
-            document_bytes: DocumentBytes { document: 4, entry: 0, token: 7 },
+            // Per token: document and topic, and its part of the list of words.
+            document_bytes: DocumentBytes { document: 4, entry: 0, token: 5 },
             ..ResourceEstimate::default()
         }
     }
@@ -234,9 +236,7 @@ impl Method for Lda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<LdaAgent> {
-        let documents = self.problem.open(id)?;
-        check_token_count(documents.tokens())?;
-        let blocks = TokenBlocks::new(&documents, self.problem.topics as usize)?;
+        let blocks = TokenBlocks::new(self.problem.source(id)?.as_ref(), self.problem.topics as usize)?;
         let state = saved.unwrap_or_default();
         let topics = &state.topics.0;
         if !topics.is_empty()
@@ -347,7 +347,6 @@ impl Server<Lda> for LdaServer {
         let rounds = self.method.settings.rounds;
         if self.state.sizes.is_empty() {
             self.state.sizes = response.reports.iter().map(|reported| reported.report.size).collect();
-            check_token_count(self.state.all().tokens)?;
             self.request_in_turn(out);
         } else if self.state.in_turn < self.state.agents_in_turn() {
             self.state.in_turn += 1;
@@ -414,13 +413,17 @@ impl LdaAgent {
         cx: &Context,
     ) -> Result<ShardSize> {
         let TopicProblem { vocabulary, topics, alpha, beta, .. } = self.method.problem;
-        let shard = self.method.problem.open(self.id)?;
+        let source = self.method.problem.source(self.id)?;
         let mut drawn = Documents::new(vocabulary);
-        for (_, bag) in (first..documents).zip(shard.iter()) {
-            if tokens_before + drawn.tokens() >= MAX_TOKENS_IN_TURN {
-                break;
+        // Fewer documents than the agent has.
+        let own = (documents.saturating_sub(first) as usize).min(source.len());
+        'reading: for from in (0..own).step_by(READ_AT_ONCE) {
+            for bag in source.read(from..own.min(from + READ_AT_ONCE))?.iter() {
+                if tokens_before + drawn.tokens() >= MAX_TOKENS_IN_TURN {
+                    break 'reading;
+                }
+                drawn.push(bag.words, bag.counts);
             }
-            drawn.push(bag.words, bag.counts);
         }
         let tokens = Tokens::from_documents(&drawn);
         let mut assigned = vec![0; tokens.len()];

@@ -1,11 +1,11 @@
 //! The problem of topic models: latent Dirichlet allocation, its priors, and the documents of each agent.
 
 use crate::cluster::{AgentId, BoxError};
-use crate::lda::{Documents, Priors};
+use crate::lda::{DocumentSource, Documents, Priors};
 use std::sync::Arc;
 
 /// Opens the documents of an agent, on the rank that hosts it.
-pub type OpenDocuments = Arc<dyn Fn(AgentId) -> Result<Documents, BoxError> + Send + Sync>;
+pub type OpenDocuments = Arc<dyn Fn(AgentId) -> Result<Box<dyn DocumentSource>, BoxError> + Send + Sync>;
 
 /// Latent Dirichlet allocation of documents that are spread over agents.
 #[derive(Clone)]
@@ -35,11 +35,20 @@ impl TopicProblem {
         Priors { alpha: self.alpha, beta: self.beta }
     }
 
-    /// The documents of an agent.
+    /// All documents of an agent at once.
     ///
     /// # Errors
     /// If they cannot be read or have another vocabulary, or if the problem is invalid.
     pub fn open(&self, agent: AgentId) -> Result<Documents, BoxError> {
+        let source = self.source(agent)?;
+        source.read(0..source.len())
+    }
+
+    /// The documents of an agent, to be read in parts.
+    ///
+    /// # Errors
+    /// If they cannot be opened or have another vocabulary, or if the problem is invalid.
+    pub fn source(&self, agent: AgentId) -> Result<Box<dyn DocumentSource>, BoxError> {
         let Self { vocabulary, topics, alpha, beta, .. } = *self;
         if vocabulary == 0 || topics == 0 {
             return Err(format!("{vocabulary} words and {topics} topics: there must be at least one of each").into());

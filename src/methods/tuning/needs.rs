@@ -20,6 +20,8 @@ pub struct TuningNeeds {
 pub enum DrawsNeeds {
     /// It follows from the settings.
     Given,
+    /// It follows from the settings, except for the length of burn-in.
+    AboutGiven,
     /// As many as an effective sample size of all chains together takes.
     OfEss(f64),
     /// It depends on what is found.
@@ -31,6 +33,7 @@ impl DrawsNeeds {
     pub fn of_chains(ess: f64, rounds: Option<u64>, burn_in: Option<u64>, thin: Option<u64>) -> Self {
         match (rounds, burn_in, thin) {
             (Some(_), Some(_), Some(_)) | (_, _, Some(0)) => Self::Given,
+            (Some(_), None, Some(_)) => Self::AboutGiven,
             (None, _, None) => Self::OfEss(ess),
             _ => Self::Unknown,
         }

@@ -51,16 +51,17 @@ pub(super) fn decided_by_method(config: &toml::Table) -> BTreeSet<String> {
     flat(config).into_iter().filter(|(key, value)| defaults.get(key) == Some(value)).map(|(key, _)| key).collect()
 }
 
-/// Removes the keys of [cluster], which do not change results. Runs that differ only there are a study of it and keep them.
-pub(super) fn remove_cluster(runs: &mut [&mut Config]) {
-    let others = runs.iter().map(|run| run.iter().filter(|(key, _)| !is_of_cluster(key)).collect::<Vec<_>>());
+/// Removes the keys of [cluster] and how often runs are evaluated, which do not change results. Runs that differ only there are a study of
+/// it and keep them.
+pub(super) fn remove_idle(runs: &mut [&mut Config]) {
+    let others = runs.iter().map(|run| run.iter().filter(|(key, _)| !is_idle(key)).collect::<Vec<_>>());
     if others.collect::<BTreeSet<_>>().len() == runs.len() {
-        runs.iter_mut().for_each(|run| run.retain(|key, _| !is_of_cluster(key)));
+        runs.iter_mut().for_each(|run| run.retain(|key, _| !is_idle(key)));
     }
 }
 
-fn is_of_cluster(key: &str) -> bool {
-    key.starts_with("cluster.")
+fn is_idle(key: &str) -> bool {
+    key.starts_with("cluster.") || key == "evaluate.every"
 }
 
 /// The keys in which runs differ. A key that only one method, model or other choice has, with the same value in all of its runs, is left
@@ -144,7 +145,7 @@ mod tests {
     fn keys_of_the_cluster_are_settings_only_where_runs_are_equal_otherwise() {
         let of = |texts: [&str; 2]| {
             let mut runs = texts.map(config);
-            remove_cluster(&mut runs.each_mut());
+            remove_idle(&mut runs.each_mut());
             differing(&runs.iter().collect::<Vec<_>>(), true)
         };
         assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 2\ncluster.threads = 4"]), ["seed"]);

@@ -2,7 +2,7 @@
 
 use mpibayes::cluster::Method;
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, HeldOut, Sweeps};
+use mpibayes::lda::{DocumentSource, Documents, HeldOut, Sweeps};
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
@@ -27,7 +27,7 @@ fn problem(agents: u32) -> TopicProblem {
             let counts: Vec<u32> = words.iter().map(|_| random.random_range(0..4_u32).saturating_sub(1)).collect();
             documents.push(&words, &counts);
         }
-        Ok(documents)
+        Ok(Box::new(documents) as Box<dyn DocumentSource>)
     };
     TopicProblem { agents, vocabulary: WORDS, topics: 3, alpha: 0.3, beta: 0.2, documents: Arc::new(documents) }
 }
@@ -94,11 +94,11 @@ where
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
-    let documents = problem.documents.clone();
+    let same = problem.clone();
     let evaluator = TopicEvaluation {
         every,
         held_out: Arc::new(move |agent| {
-            let documents = documents(agent)?;
+            let documents = same.open(agent)?;
             Ok(HeldOut { observed: documents.clone(), scored: documents })
         }),
         problem,

@@ -8,8 +8,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{BoxError, JobOptions, Method, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, DocumentGibbs, Documents, HeldOut, PriorStatistics, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
-    dense_sweep, draw_topics_sequentially,
+    Completion, DocumentGibbs, DocumentSource, Documents, HeldOut, PriorStatistics, Priors, Sweeps, Tokens, TopicCounts,
+    WordSweep, WordTable, dense_sweep, draw_topics_sequentially,
 };
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
@@ -49,7 +49,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         for (_, counts) in (0..).zip(corpus()).filter(|(number, _)| number % agents == agent) {
             mine.push(&words, &counts);
         }
-        Ok(mine)
+        Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
     TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
 }
@@ -69,7 +69,7 @@ fn adlda_with_one_agent_is_collapsed_gibbs_sampling_bit_for_bit() {
     for by in [SweepBy::Document, SweepBy::Word] {
         let problem = problem(1, 3, 0.2, 0.1);
         let recording = run(AdLda { problem: problem.clone(), settings: sweeps(6, 0, 1, by) }, 12);
-        let tokens = Tokens::from_documents(&(problem.documents)(0).unwrap());
+        let tokens = Tokens::from_documents(&problem.open(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
         let again = |document| stream(1 << 63 | document, Purpose::Initial);
@@ -109,7 +109,7 @@ impl Serial {
     /// One of the agents that share the corpus, with its first topics.
     fn new(id: u32, agents: u32, by: SweepBy) -> Self {
         let (k, alpha, beta) = PRIORS;
-        let tokens = Tokens::from_documents(&(problem(agents, k, alpha, beta).documents)(id).unwrap());
+        let tokens = Tokens::from_documents(&problem(agents, k, alpha, beta).open(id).unwrap());
         let stream = |number| Seed(12).stream(Who::Agent(id), number, Purpose::Initial);
         let mut topics = tokens.draw_topics(k, stream);
         if id == 0 {
@@ -260,7 +260,7 @@ fn both_methods_find_the_topics_with_any_number_of_agents() {
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
         // The control: before the first sweep nothing tells them apart.
-        let tokens = Tokens::from_documents(&(problem.documents)(0).unwrap());
+        let tokens = Tokens::from_documents(&problem.open(0).unwrap());
         let topics = tokens.draw_topics(2, |document| Seed(1).stream(Who::Run, document, Purpose::Initial));
         let mut counts = TopicCounts::new(WORDS, 2);
         counts.count(tokens.words(), &topics);
@@ -283,7 +283,7 @@ fn topic_dsgld_on_unequal_shards_finds_the_dirichlet_posterior() {
         for (_, counts) in (0..).zip(corpus()).filter(|&(number, _)| (number < 3) == (agent == 0)) {
             mine.push(&words, &counts);
         }
-        Ok(mine)
+        Ok(Box::new(mine) as Box<dyn DocumentSource>)
     });
     let means = |correction: bool| -> Vec<Vec<f64>> {
         let settings = DsgldSettings {
@@ -511,7 +511,7 @@ where
     let documents = move |agent: u32| {
         let mut mine = Documents::new(MADE_WORDS);
         (0..600).filter(|number| number % 3 == u64::from(agent)).for_each(|number| mine.push(&all, &made(number).0));
-        Ok(mine)
+        Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
     let held_out = move |agent: u32| {
         let [mut observed, mut scored] = [Documents::new(MADE_WORDS), Documents::new(MADE_WORDS)];

@@ -5,7 +5,9 @@
 use super::adlda::{by_true_topics, made_run, off};
 use crate::recording::{Recording, run};
 use mpibayes::cluster::JobOptions;
-use mpibayes::lda::{Documents, FixedSweep, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially};
+use mpibayes::lda::{
+    DocumentSource, Documents, FixedSweep, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
+};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::{Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, SweepSettings, TopicProblem};
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -33,7 +35,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         let mut mine = Documents::new(WORDS);
         let first = |agent: u32| DOCUMENTS * u64::from(agent) / u64::from(agents);
         (first(agent)..first(agent + 1)).for_each(|number| mine.push(&words, &document(number)));
-        Ok(mine)
+        Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
     TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
 }
@@ -158,7 +160,7 @@ fn every_update_finds_the_topics() {
     uniform.documents = Arc::new(|_| {
         let mut documents = Documents::new(WORDS);
         (0..8).for_each(|_| documents.push(&(0..WORDS).collect::<Vec<_>>(), &[2; WORDS as usize]));
-        Ok(documents)
+        Ok(Box::new(documents) as Box<dyn DocumentSource>)
     });
     let draws = run(Lda::new(uniform, settings(60, 40, 1, PhiUpdate::Auto)), 3).values::<f32>("posterior");
     assert!(draws.chunks(2 * WORDS as usize).map(separation).sum::<f64>() / 20.0 < 0.6);
@@ -205,7 +207,7 @@ fn documents_and_topics_beyond_the_limits_are_errors() {
     long.documents = Arc::new(|_| {
         let mut documents = Documents::new(WORDS);
         documents.push(&[0, 3], &[65_535, 1]);
-        Ok(documents)
+        Ok(Box::new(documents) as Box<dyn DocumentSource>)
     });
     let message = |problem| {
         let method = Lda::new(problem, settings(1, 0, 1, PhiUpdate::Auto));
