@@ -4,7 +4,6 @@
 #   CONFIG     the run file (required)
 #   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
 #   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
-#   STRICT     1 to end with exit code 3 if draws are biased or not mixed
 #   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
@@ -36,9 +35,6 @@ settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
 for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
-
-strict=()
-[ "${STRICT:-0}" = 0 ] || strict=(--strict)
 
 # Runs a command on the ranks of the job. Options of the launcher may come first.
 on_ranks() { # on_ranks COMMAND...
@@ -72,9 +68,9 @@ finish() { # finish CODE
         # The last task of an array has the number of the array as its job number, which would stand for all tasks.
         local job=$SLURM_JOB_ID
         [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-        echo "not finished: job $job is requeued and goes on with what is left"
+        echo "not finished: requeuing job $job, which then resumes"
         # Requeuing ends this script.
-        scontrol requeue "$job" && sleep 60
+        if scontrol requeue "$job"; then sleep 60; else echo "submit the same command again to resume" >&2; fi
     fi
     exit "$1"
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A bar for bytes.
 pub(super) const BYTES: &str = "{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-/// A bar for things.
+/// A bar for counts.
 pub(super) const COUNT: &str = "{msg} {bar:30} {human_pos} of {human_len}, {eta} left";
 
 /// A progress bar on a terminal; hidden if standard error is redirected.

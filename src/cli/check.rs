@@ -121,7 +121,7 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Ch
     for ((run, report), point) in checked.iter().zip(&grid.points) {
         let folder = output.join(&point.name);
         match folder_use(run, report.data_identity(), &folder, registry) {
-            Ok(_) if results::user_of(&folder).is_some() => running += 1,
+            Ok(_) if results::job_using(&folder).is_some() => running += 1,
             Ok(found) => used.push(found),
             Err(error) => problems.push(file.problem(&[], error.to_string())),
         }
@@ -279,8 +279,8 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     if let Some(counts) = &report.class_counts {
         text.push_str(&table_of_classes(counts));
     }
-    let does = match (results::user_of(output), used) {
-        (Some(job), _) => format!("note: {job} carries out the run in this folder now\n"),
+    let does = match (results::job_using(output), used) {
+        (Some(job), _) => format!("note: {job} is carrying out the run in this folder\n"),
         (None, FolderUse::Begin) => String::new(),
         (None, FolderUse::Resume) => "note: the folder holds this run, not finished: `mpibayes run` resumes it\n".into(),
         (None, FolderUse::Nothing) => "note: the folder holds this run, finished: `mpibayes run` has nothing to do\n".into(),

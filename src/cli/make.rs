@@ -176,7 +176,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         "--test-documents is for datasets (-o FILE.h5): `mpibayes import` has this option for {}",
         output.display()
     );
-    let (size_of_topics, ()) = written(args, &beside, |mut out| write_topics(&truth, &mut out))?;
+    check(args, &beside)?;
     let ((size, GeneratedSize { entries, tokens }), then) = if is_dataset {
         let held_out = test_documents.unwrap_or((documents / 10).min(MAX_TEST_DOCUMENTS));
         ensure!(held_out < documents, "--test-documents {held_out} of {documents} documents leave none to learn from");
@@ -193,6 +193,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         let made = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
         (made, format!("then: mpibayes import {} --test-fraction 0.1 -o datasets/topics.h5", output.display()))
     };
+    let (size_of_topics, ()) = written(args, &beside, |mut out| write_topics(&truth, &mut out))?;
     Ok(format!(
         "wrote {} ({}): {}, {} words, {} entries, {}\n\
          wrote {} ({}): their true topics, float64 {} × {}, a topic in each row\n\

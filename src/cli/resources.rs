@@ -54,9 +54,9 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         lines.push(("memory", format!("at most about {} on a rank, {} on rank 0", text::bytes(largest), text::bytes(first))));
     }
     let draws = match report.bytes_of_draws() {
-        Some(draws) => format!("about {} of draws, up to {} of tables and scores", text::bytes(draws), text::bytes(TABLES)),
+        Some(draws) => format!("about {} of draws, some {} of tables and scores", text::bytes(draws), text::bytes(TABLES)),
         None => {
-            format!("draws, whose number is not known before the run, and up to {} of tables and scores", text::bytes(TABLES))
+            format!("draws, whose number is not known before the run, and some {} of tables and scores", text::bytes(TABLES))
         }
     };
     let pointwise = match report.bytes_of_pointwise() {
@@ -67,7 +67,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
     // The tables are in it too, and grow until the end.
     let checkpoint = match checkpoint {
-        Some(bytes) => format!(", and up to {} of a checkpoint", text::bytes(bytes.saturating_add(TABLES))),
+        Some(bytes) => format!(", and some {} of a checkpoint", text::bytes(bytes.saturating_add(TABLES))),
         None => ", and a checkpoint".to_owned(),
     };
     let of_run = if runs > 1 { "for the first run: " } else { "" };

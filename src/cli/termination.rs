@@ -1,7 +1,7 @@
 //! What a job prints when its launcher ends it, because it was interrupted or a rank died: what is saved, and how to resume.
 
 use crate::cluster::mpi::World;
-use crate::results::{Reporting, checkpoint_file, is_finished, user_of, was_terminated};
+use crate::results::{Reporting, checkpoint_file, is_finished, job_using, was_terminated};
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
             std::thread::sleep(GRACE_PERIOD);
         }
         let Some(folder) = current.get() else { return };
-        let other_reports = rank == 1 && user_of(&folder).is_some();
+        let other_reports = rank == 1 && job_using(&folder).is_some();
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
             Reporting::Log { host: None }.print(&message(&folder, size, kind));
         }

@@ -225,7 +225,7 @@ impl<N: Number> Coordinator<N> {
         }
         if let Route::SumTo(to) = &request.route {
             self.check_agents("receivers", to)?;
-            let promise = Promise { request: id, stays: request.to == *to && to.len() == 1 };
+            let promise = Promise { request: id, stays: request.route.stays_at(&request.to) };
             for &agent in to {
                 self.promised_transfers[agent as usize].push_back(promise);
             }

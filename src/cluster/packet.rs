@@ -87,9 +87,9 @@ impl Posted {
         self.members.iter().map(|member| member.agent).collect()
     }
 
-    /// Whether the bodies of its reports stay where they are made: the only member is the only receiver.
+    /// Whether the body of its report stays where it is made. The request must have all of its members.
     pub fn stays(&self) -> bool {
-        matches!((self.members.as_slice(), &self.route), ([member], Route::SumTo(to)) if to.as_slice() == [member.agent])
+        matches!(self.members.as_slice(), [member] if self.route.stays_at(&[member.agent]))
     }
 }
 

@@ -31,6 +31,13 @@ pub(super) enum Route {
     SumTo(Vec<AgentId>),
 }
 
+impl Route {
+    /// Whether the bodies of these members stay where they are made: one agent sends only to itself.
+    pub(super) fn stays_at(&self, members: &[AgentId]) -> bool {
+        matches!(self, Self::SumTo(to) if to.len() == 1 && to == members)
+    }
+}
+
 impl<T, N: Number> RequestOf<T, N> {
     /// A request without a body; every report's body goes to the server.
     pub(super) fn new(to: impl IntoIterator<Item = AgentId>, task: T) -> Self {

@@ -10,7 +10,7 @@ use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Partition, Split, Targets, Task};
-use crate::methods::tuning::{DrawsNeeds, Found, TuningNeeds, draws_of};
+use crate::methods::tuning::{DrawCount, Found, TuningNeeds, draws_of};
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Sharing, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
@@ -87,14 +87,13 @@ pub enum PlannedDraws {
 impl PlannedDraws {
     fn of(estimate: &ResourceEstimate, needs: Option<&TuningNeeds>, has_curvature: bool) -> Self {
         let Some(draws) = estimate.draws else { return Self::Particles };
-        match needs.map_or(DrawsNeeds::Given, |needs| needs.draws) {
-            DrawsNeeds::Given => Self::Each(draws),
-            DrawsNeeds::AboutGiven => Self::About(draws),
+        match needs.map_or(DrawCount::Given, |needs| needs.draws) {
+            DrawCount::Given => Self::Each(draws),
             // At most 3.5e9 in all.
-            DrawsNeeds::OfEss(ess) => {
+            DrawCount::OfEss(ess) => {
                 Self::About((draws_of(ess, !has_curvature) / estimate.particles.unwrap_or(1) as f64).ceil() as u64)
             }
-            DrawsNeeds::Unknown => Self::Unknown,
+            DrawCount::Unknown => Self::Unknown,
         }
     }
 
@@ -539,12 +538,23 @@ impl Checked for Corpus {
     }
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
-        let parameters = require_data(corpus)?.words() as usize * run.model.topics as usize;
+        let corpus = require_data(corpus)?;
+        let parameters = corpus.words() as usize * run.model.topics as usize;
+        let limit = run.method.estimate(run.settings.agents, parameters).longest_document;
+        let rows = match corpus.longest(Split::Train).zip(limit) {
+            Some((longest, most)) if longest > most => Err(format!(
+                "a document has {} tokens, and the method {} takes at most {}: split it into several documents, or take another method",
+                text::count(longest),
+                run.method.name(),
+                text::count(most)
+            )),
+            _ => Ok(()),
+        };
         Ok(CheckedModel {
             parameters,
             predicts: true,
             own_rows: 0,
-            rows: Ok(()),
+            rows,
             method: Ok(()),
             has_curvature: false,
             is_tuned: false,

@@ -1,19 +1,16 @@
 //! Makes a finished run longer: its configuration gets a new length, and its state from shortly before the end becomes its checkpoint.
 
 use super::error::{ExtensionError, JobError};
-use super::findings::Findings;
+use super::length::resolved;
 use super::prepare::open;
-use super::problem::wrong_method;
 use super::recalibrate::RECALIBRATION;
 use super::resume::folder_use;
 use crate::cluster::Checkpoint;
-use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
-use crate::methods::tuning::Found;
+use crate::config::{ConfigError, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::{Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
 use std::cmp::Ordering;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The length that a run is to get.
@@ -48,15 +45,6 @@ pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Regis
         Run::Table(table) => longer_run(folder, &kept, table, length, registry),
         Run::Corpus(corpus) => Err(not_extendable(folder, corpus.method.name(), "the state of all tokens is not kept")),
     }
-}
-
-/// The command that makes the finished run in a folder, with this configuration, twice as long, if it can be made longer.
-pub fn doubling_command(folder: &Path, config: &str, registry: &Registry) -> Option<String> {
-    let Ok(Run::Table(run)) = Run::from_toml(config, registry) else { return None };
-    let run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
-    let method = resolved(&run, &run_folder).ok().filter(|_| run_folder.can_be_extended())?;
-    let Length { key, value, .. } = method.length(run.settings.agents)?;
-    Some(format!("mpibayes resume {} --{key} +{value}", folder.display()))
 }
 
 fn longer_run(
@@ -118,19 +106,6 @@ fn longer_run(
     run_folder.claim()?;
     run_folder.extend(&config)?;
     Ok(longer)
-}
-
-/// The method of a finished run with all that was found before it began.
-fn resolved(run: &RunOf<Table>, folder: &RunFolder) -> Result<Arc<dyn ConfiguredMethod<Table>>, JobError> {
-    let agents = run.settings.agents;
-    match (run.method.tuning(), folder.kept_tuning()?) {
-        (None, _) => Ok(run.method.clone()),
-        (Some(_), None) => run.method.tuned(Found::Nothing, agents).map_err(wrong_method),
-        (Some(_), Some(found)) => {
-            let findings = Findings::from_bytes(&found, None).map_err(JobError::Tuning)?;
-            run.method.tuned(findings.found(), agents).map_err(wrong_method)
-        }
-    }
 }
 
 /// The configuration of the run with another length, and with evaluations as far apart as before.

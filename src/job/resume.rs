@@ -2,8 +2,9 @@
 
 use super::data::DataFile;
 use super::error::JobError;
+use super::length::extendable_length;
 use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf};
-use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run, user_of};
+use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run, job_using};
 use std::path::Path;
 
 /// Takes the folder for a run. Called on rank 0.
@@ -34,7 +35,8 @@ where
             return Ok(false);
         }
     };
-    check_same(&kept, &run.clone().into(), digest, data.map(DataFile::path), folder.path(), registry)?;
+    // The job that uses the folder is this one.
+    check_same(&kept, &run.clone().into(), (data.map(DataFile::path), digest), None, folder.path(), registry)?;
     Ok(kept.finished)
 }
 
@@ -90,16 +92,16 @@ pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registr
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
     let run = &as_made_longer(&kept, run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
-    check_same(&kept, run, digest, file, folder, registry)?;
+    check_same(&kept, run, (file, digest), job_using(folder), folder, registry)?;
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
 }
 
-/// Checks that a folder holds this run on these data.
+/// Checks that a folder holds this run on the data with this file and digest. Another job may use it.
 fn check_same(
     kept: &ExistingRun,
     run: &Run,
-    digest: &str,
-    file: Option<&Path>,
+    (file, digest): (Option<&Path>, &str),
+    job: Option<String>,
     folder: &Path,
     registry: &Registry,
 ) -> Result<(), JobError> {
@@ -111,16 +113,8 @@ fn check_same(
             Some(since_begin) => format!("{since_begin}, when the run began; it was made longer since"),
             None => differs,
         };
-        let is_length = ["method.rounds is ", "method.steps is "].iter().any(|length| differs.starts_with(length));
-        let (used, other) = match user_of(folder) {
-            Some(job) => (format!(", which {job} carries out"), String::new()),
-            None if is_length && kept.finished => {
-                let resume = format!(", make the finished run longer with `mpibayes resume {}`", folder.display());
-                (String::new(), format!("{resume}, or delete the folder"))
-            }
-            None => (String::new(), ", or delete the folder".to_owned()),
-        };
-        return Err(ResultsError::OtherRun { folder: path, differs, used, other }.into());
+        let longer = if kept.finished { longer_run(kept, run, folder, registry) } else { None };
+        return Err(ResultsError::OtherRun { folder: path, differs, job, longer }.into());
     }
     if kept.data_digest != digest {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
@@ -128,6 +122,18 @@ fn check_same(
         return Err(ResultsError::OtherData { folder: path, recorded, found, file }.into());
     }
     Ok(())
+}
+
+/// The command that makes the finished run in a folder as long as this one, if it can be made longer and only its length is smaller.
+fn longer_run(kept: &ExistingRun, run: &Run, folder: &Path, registry: &Registry) -> Option<String> {
+    let (key, before) = extendable_length(folder, &kept.config, registry)?;
+    let mut keys = run.to_table().ok()?;
+    let length = keys.get_mut("method")?.as_table_mut()?.get_mut(key)?;
+    let wanted = u64::try_from(length.as_integer()?).ok().filter(|wanted| *wanted > before)?;
+    *length = i64::try_from(before).ok()?.into();
+    let shorter = Run::from_toml(&toml::to_string(&keys).ok()?, registry).ok()?;
+    let is_same = difference(&kept.config, true, folder, &shorter, registry).ok()?.is_none();
+    is_same.then(|| format!("mpibayes resume {} --{key} {wanted}", folder.display()))
 }
 
 /// The run with a configuration that is kept in a folder.

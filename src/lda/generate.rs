@@ -14,6 +14,7 @@ pub struct CorpusGenerator {
     vocabulary: u32,
     alpha: f64,
     length: LogNormal<f64>,
+    mean_tokens: f64,
     /// Σ_{v ≤ w} φ_kv: K × W.
     cumulative_phi: Vec<f64>,
 }
@@ -66,7 +67,8 @@ impl CorpusGenerator {
             }
             cumulative_phi[first..].iter_mut().for_each(|cumulative| *cumulative /= sum);
         }
-        Ok(Self { seed, vocabulary, alpha, length, cumulative_phi })
+        let mean_tokens = (mean + sd * sd / 2.0).exp().max(1.0);
+        Ok(Self { seed, vocabulary, alpha, length, mean_tokens, cumulative_phi })
     }
 
     /// W, the size of the vocabulary.
@@ -77,6 +79,11 @@ impl CorpusGenerator {
     /// K, the number of topics.
     pub fn topics(&self) -> usize {
         self.cumulative_phi.len() / self.vocabulary as usize
+    }
+
+    /// The mean number of tokens of a document.
+    pub fn mean_tokens(&self) -> f64 {
+        self.mean_tokens
     }
 
     /// φ_k (W) of a topic.

@@ -1,5 +1,6 @@
 //! The settings of latent Dirichlet allocation in run files.
 
+use super::token_blocks::MAX_TOPICS;
 use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LdaSettings {
-    /// Number of topics K, from 1 to 65536.
+    /// Number of topics K, from 1 to 65534.
     pub topics: u32,
     /// Dirichlet prior α of the topic weights of a document. Below 1, a document has few topics.
     pub alpha: f64,
@@ -21,8 +22,6 @@ impl Default for LdaSettings {
     }
 }
 
-/// The maximum number of topics.
-const MAX_TOPICS: u32 = 1 << 16;
 /// The minimum of α and β; smaller values are lost when added to a count.
 const MIN_PRIOR: f64 = 1e-12;
 /// The maximum of α and β; sums of larger values would overflow in single precision.

@@ -2,7 +2,7 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, decided_by_method, differing, flatten, remove_idle, shortened};
+use self::settings::{Config, DATA, SEED, differing, flatten, keys_at_default, remove_keys_without_effect, shortened};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -96,7 +96,7 @@ pub struct Entry {
     config: Config,
     /// The keys of its method that have the values which the method gives them where they are left out.
     #[serde(skip)]
-    decided: BTreeSet<String>,
+    at_default: BTreeSet<String>,
 }
 
 impl Comparison {
@@ -114,12 +114,12 @@ impl Comparison {
                 metrics.push(name.clone());
             }
         }
-        remove_idle(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
+        remove_keys_without_effect(&mut runs.iter_mut().map(|run| &mut run.config).collect::<Vec<_>>());
         let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
         let mut differs = differing(&runs.iter().map(|run| &run.config).collect::<Vec<_>>(), same_data);
         // What methods decide, each in its own way, does not tell more than their names.
-        let is_decided = |key: &String, run: &Entry| !run.config.contains_key(key) || run.decided.contains(key);
-        differs.retain(|key| key == METHOD || !key.starts_with("method.") || !runs.iter().all(|run| is_decided(key, run)));
+        let is_default = |key: &String, run: &Entry| !run.config.contains_key(key) || run.at_default.contains(key);
+        differs.retain(|key| key == METHOD || !key.starts_with("method.") || !runs.iter().all(|run| is_default(key, run)));
         for run in &mut runs {
             run.settings = differs.iter().map(|key| (key.clone(), run.config.get(key).cloned())).collect();
         }
@@ -396,7 +396,7 @@ impl Entry {
         let parsed = run.file.info().config.parse::<toml::Table>();
         let parsed =
             parsed.map_err(|error| ReportError::missing(&run.path, format_args!("cannot read the configuration: {error}")))?;
-        let decided = decided_by_method(&parsed);
+        let at_default = keys_at_default(&parsed);
         flatten("", &toml::Value::Table(parsed), &mut config);
         config.entry(METHOD.into()).or_insert_with(|| summary.method.clone());
         config.entry("model.name".into()).or_insert_with(|| summary.model.clone());
@@ -415,7 +415,7 @@ impl Entry {
             metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
             digest: summary.data_digest,
             config,
-            decided,
+            at_default,
         })
     }
 }

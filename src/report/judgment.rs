@@ -82,9 +82,7 @@ impl Judgment {
         let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
         let group = groups.iter().find(|group| group.group == POSTERIOR)?;
         if group.kind == SampleKind::Chains && group.draws <= 1 {
-            let draws = text::counted(group.draws, "draw");
-            let text = format!("bias unknown: each chain has only {draws}, which says nothing about spread. Run longer{longer}");
-            return Some(Self { outcome: JudgmentOutcome::Unknown, text });
+            return Some(single_draws(group.draws, evidence.last_is_finite, longer));
         }
         if group.estimates.is_empty() {
             return None;
@@ -113,6 +111,17 @@ impl Judgment {
 const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. They have the shape, \
                             and mix no better than those, of";
 
+/// The judgment of chains of which one has at most one draw.
+fn single_draws(draws: usize, is_finite: bool, longer: &str) -> Judgment {
+    if !is_finite {
+        let text = "diverged: draws are not finite. Do not use this run; set a smaller step".into();
+        return Judgment { outcome: JudgmentOutcome::Diverged, text };
+    }
+    let draws = text::counted(draws, "draw");
+    let text = format!("bias unknown: a chain has only {draws}, which says nothing about its spread. Run longer{longer}");
+    Judgment { outcome: JudgmentOutcome::Unknown, text }
+}
+
 fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     let is_finite = |value: f64| value.is_finite();
     let wrong =
@@ -132,6 +141,8 @@ pub struct Evidence {
     excess: Option<f64>,
     /// Where the draws were before they were moved, if they were.
     pub recalibrated_from: Option<String>,
+    /// Whether all draws are finite, if the chains have only one each; otherwise true.
+    last_is_finite: bool,
     /// Whether the run file gives the step, which is otherwise found.
     has_own_step: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
@@ -152,10 +163,23 @@ impl Evidence {
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
+            last_is_finite: last_is_finite(file)?,
             has_own_step: has_own_step(&file.info().config),
             longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
+}
+
+fn last_is_finite(file: &ResultFile) -> Result<bool> {
+    if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
+        return Ok(true);
+    }
+    let lengths = file.lengths(POSTERIOR)?;
+    if lengths.iter().any(|&length| length > 1) {
+        return Ok(true);
+    }
+    let draws: Vec<_> = (0..lengths.len()).filter(|&chain| lengths[chain] == 1).map(|chain| (chain, 0)).collect();
+    Ok(file.draws::<f64>(POSTERIOR, &draws)?.iter().all(|value| value.is_finite()))
 }
 
 fn has_own_step(config: &str) -> bool {

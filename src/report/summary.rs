@@ -21,11 +21,11 @@ use crate::text;
 use serde::Serialize;
 use std::path::PathBuf;
 
+/// What a judgment is called where a metric is asked for.
+const JUDGMENT: &str = "judgment";
 /// The metric of the class that is predicted worst.
 pub const WORST_CLASS: &str = "worst_class";
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
-/// What a judgment is called where a metric is asked for.
-const JUDGMENT: &str = "judgment";
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
 /// The largest number of classes, rows and columns of a table in the text; JSON has all.

@@ -34,16 +34,16 @@ pub enum ResultsError {
         what: String,
     },
     /// The folder holds another run.
-    #[error("{} holds a run with another configuration ({differs}){used}: choose another --output{other}", folder.display())]
+    #[error("{}", other_run(folder, differs, job.as_deref(), longer.as_deref()))]
     OtherRun {
         /// The folder.
         folder: PathBuf,
         /// The first value that differs.
         differs: String,
-        /// The job that uses it, if one does, after a comma.
-        used: String,
-        /// What else can be done, after a comma.
-        other: String,
+        /// Another job that uses it now, if one does.
+        job: Option<String>,
+        /// The command that makes the run in the folder as long as this one, if only its length is smaller.
+        longer: Option<String>,
     },
     /// The folder holds a run on other data.
     #[error(
@@ -72,6 +72,17 @@ pub enum ResultsError {
     /// Draws or tables are inconsistent.
     #[error("{0}")]
     Shape(String),
+}
+
+fn other_run(folder: &Path, differs: &str, job: Option<&str>, longer: Option<&str>) -> String {
+    let holds = format!("{} holds a run with another configuration ({differs})", folder.display());
+    match (job, longer) {
+        (Some(job), _) => format!("{holds}, which {job} is carrying out: choose another --output"),
+        (None, Some(longer)) => {
+            format!("{holds}: make that run longer with `{longer}`, choose another --output, or delete the folder")
+        }
+        (None, None) => format!("{holds}: choose another --output, or delete the folder"),
+    }
 }
 
 impl ResultsError {

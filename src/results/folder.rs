@@ -143,7 +143,7 @@ impl RunFolder {
             return Err(not_a_folder(&self.path));
         }
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
-        let mut lock = FolderLock::of(&self.path)?;
+        let mut lock = FolderLock::acquire(&self.path)?;
         let mut data_digest = String::new();
         let path = self.path.join(DIGEST_FILE);
         lock.digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;

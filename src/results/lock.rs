@@ -2,6 +2,7 @@
 
 use super::error::{Result, ResultsError};
 use crate::cluster::placement::host;
+use crate::partial::PartialFile;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use std::time::Duration;
 
 /// The file with the digest of the data, which a job locks.
 pub(super) const DIGEST_FILE: &str = "data.digest";
-/// The file in which the job that has the lock says what it is.
+/// The file with the name of the job that holds the lock.
 const JOB_FILE: &str = "job.txt";
-/// Where schedulers tell a job its number.
+/// Schedulers, each with the environment variable that has the number of a job.
 const SCHEDULERS: [(&str, &str); 3] = [("Slurm", "SLURM_JOB_ID"), ("PBS", "PBS_JOBID"), ("LSF", "LSB_JOBID")];
 /// How often a lock is tried that another process holds, and the time between: one that looks whether it is held has it for a moment.
 const LOCK_ATTEMPTS: usize = 10;
@@ -21,7 +22,8 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
 pub(super) struct FolderLock {
     /// The locked `data.digest`.
     pub digest: File,
-    job: PathBuf,
+    /// The file with the name of this job. None where the file system has no locks, so that several jobs may be there.
+    job: Option<PathBuf>,
 }
 
 impl FolderLock {
@@ -29,29 +31,33 @@ impl FolderLock {
     ///
     /// # Errors
     /// When another job has the lock, or the file system fails.
-    pub fn of(folder: &Path) -> Result<Self> {
+    pub fn acquire(folder: &Path) -> Result<Self> {
         let path = folder.join(DIGEST_FILE);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let digest = open.map_err(ResultsError::io(&path, "open"))?;
         match lock(&digest) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(ResultsError::InUse { folder: folder.to_owned(), job: job_of(folder) });
+                return Err(ResultsError::InUse { folder: folder.to_owned(), job: job_in(folder) });
             }
             Err(TryLockError::Error(cause))
-                if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) => {}
+                if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) =>
+            {
+                return Ok(Self { digest, job: None });
+            }
             Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
         }
         let job = folder.join(JOB_FILE);
-        // Only for messages.
-        drop(fs::write(&job, format!("{}\n", this_job())));
-        Ok(Self { digest, job })
+        let partial = PartialFile::new(&job);
+        // It is only for messages.
+        drop(fs::write(partial.path(), this_job()).and_then(|()| partial.commit()));
+        Ok(Self { digest, job: Some(job) })
     }
 }
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        drop(fs::remove_file(&self.job));
+        drop(self.job.as_ref().map(fs::remove_file));
     }
 }
 
@@ -65,14 +71,14 @@ fn lock(file: &File) -> std::result::Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// The job that uses the folder of a run, such as `Slurm job 42 on node7`, as far as the file system has locks.
-pub fn user_of(folder: &Path) -> Option<String> {
+/// The job that uses the folder of a run, such as `Slurm job 42 on node7`, as far as the file system has locks. It may be this one.
+pub fn job_using(folder: &Path) -> Option<String> {
     let digest = File::open(folder.join(DIGEST_FILE)).ok()?;
-    matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| job_of(folder))
+    matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| job_in(folder))
 }
 
-/// What the job that has the lock says it is.
-fn job_of(folder: &Path) -> String {
+/// The job in the file.
+fn job_in(folder: &Path) -> String {
     let said = fs::read_to_string(folder.join(JOB_FILE)).unwrap_or_default();
     match said.trim() {
         "" => "another job".to_owned(),
@@ -81,11 +87,34 @@ fn job_of(folder: &Path) -> String {
 }
 
 fn this_job() -> String {
-    let variable = |name: &str| std::env::var(name).ok();
-    // As `squeue` lists the tasks of an array.
-    let task = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
-    let task = task.map(|(array, task)| format!("Slurm job {array}_{task}"));
-    let number = |(name, of): &(&str, &str)| variable(of).map(|number| format!("{name} job {number}"));
-    let job = task.or_else(|| SCHEDULERS.iter().find_map(number)).unwrap_or_else(|| format!("process {}", std::process::id()));
-    format!("{job} on {}", host())
+    let job = job_of_scheduler(|name| std::env::var(name).ok());
+    format!("{} on {}\n", job.unwrap_or_else(|| format!("process {}", std::process::id())), host())
+}
+
+/// The job in the environment variables of a scheduler; a task of an array as `squeue` lists it.
+fn job_of_scheduler(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if let (Some(array), Some(task)) = (variable("SLURM_ARRAY_JOB_ID"), variable("SLURM_ARRAY_TASK_ID")) {
+        return Some(format!("Slurm job {array}_{task}"));
+    }
+    SCHEDULERS.iter().find_map(|(name, number)| Some(format!("{name} job {}", variable(number)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_named_as_their_schedulers_list_them() {
+        let array = [("SLURM_JOB_ID", "8"), ("SLURM_ARRAY_JOB_ID", "7"), ("SLURM_ARRAY_TASK_ID", "1")];
+        for (variables, job) in [
+            (&array[..1], Some("Slurm job 8")),
+            (&array, Some("Slurm job 7_1")),
+            (&[("PBS_JOBID", "5.server")], Some("PBS job 5.server")),
+            (&[("LSB_JOBID", "6")], Some("LSF job 6")),
+            (&[], None),
+        ] {
+            let variable = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(job_of_scheduler(variable).as_deref(), job);
+        }
+    }
 }

@@ -57,7 +57,7 @@ pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, is_f
 pub use folder::{AGENT_BYTES, PHASES, RunFolder, TRAFFIC};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
-pub use lock::user_of;
+pub use lock::job_using;
 pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;

@@ -96,17 +96,20 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     let mut first = folder();
     assert_eq!(first.claim().unwrap(), None);
     let message = folder().claim().unwrap_err().to_string();
-    // The process, or the number of the scheduler's job.
-    let who = std::env::var("SLURM_JOB_ID")
-        .map_or_else(|_| format!("process {}", std::process::id()), |job| format!("Slurm job {job}"));
-    assert!(message.contains(&format!("is used by {who} on ")) && message.contains("--output"), "{message}");
-    assert!(user_of(&path).is_some_and(|job| job.starts_with(&who)));
+    let job = job_using(&path).unwrap();
+    assert!(
+        message.contains(&format!("is used by {job}: ")) && message.contains("--output") && job.contains(" on "),
+        "{message}"
+    );
     // A job that is killed here has not begun a run, even if it has written half a digest.
     drop(first);
-    assert!(user_of(&path).is_none() && !path.join("job.txt").exists());
+    assert!(job_using(&path).is_none() && !path.join("job.txt").exists());
     std::fs::write(path.join("data.digest"), "half a digest, and longer").unwrap();
+    // What a killed job has left does not count.
+    std::fs::write(path.join("job.txt"), "a job that was killed").unwrap();
     let mut second = folder();
     assert_eq!(second.claim().unwrap(), None);
+    assert_eq!(job_using(&path), Some(job));
     second.record_run("seed = 1\n", "abc").unwrap();
     drop(second);
     let mut kept = ExistingRun {
@@ -136,7 +139,7 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(config_file(place.path()), "# mine\n").unwrap();
     let message = RunFolder::new(place.path(), std::time::Duration::MAX, Reporting::Quiet).claim().unwrap_err().to_string();
-    assert!(message.contains("config.toml: this is not the configuration of a run") && message.contains("--output"), "{message}");
+    assert!(message.contains("there is a config.toml, but no data.digest") && message.contains("--output"), "{message}");
     assert_eq!(std::fs::read_to_string(config_file(place.path())).unwrap(), "# mine\n");
 }
 

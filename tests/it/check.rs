@@ -285,6 +285,46 @@ fn needs_on_ranks_are_estimated() {
     assert!(cli.stdout("check sweep.toml --ranks 2").contains("for 2 runs that take as long as the first"));
 }
 
+/// What is known before the run of the number of draws, and so of the disk that they take.
+#[test]
+fn draws_are_told_as_far_as_they_are_known() {
+    let cli = folder();
+    let run = "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"sghmc\"\n";
+    cli.write("run.toml", run);
+    // Two features, an intercept and the precision of the prior: 32 bytes a draw.
+    for (settings, chains, disk) in [
+        // 3.5 draws for each effective one.
+        ("", "2, about 1,750 draws each", "about 109.4 KiB of draws, "),
+        ("--set method.ess=100", "2, about 175 draws each", "about 10.9 KiB of draws, "),
+        ("--set method.steps=1000", "2; how many draws each keeps is found before the run", "draws, whose number is not known"),
+        ("--set method.steps=1000 --set method.burn_in=500 --set method.thin=10", "2, 50 draws each", "about 3.1 KiB of draws, "),
+        ("--set method.thin=0", "2", "about 0 B of draws, "),
+    ] {
+        let said = cli.stdout(&format!("check run.toml --set evaluate.every=0 {settings} --ranks 2 --measure 0"));
+        let line = |name: &str| said.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap().trim().to_owned();
+        assert_eq!(line("chains "), chains, "{settings}");
+        assert!(
+            line("disk ").starts_with(disk) && line("disk ").ends_with(", and a checkpoint"),
+            "{settings}: {}",
+            line("disk ")
+        );
+        assert_eq!(line("traffic "), "none in the rounds", "{settings}");
+    }
+    // Chains of dsgld go to another agent after all of their visits, after half of them, or after none.
+    let dsgld = "--set method={name=\"dsgld\",chains=4} --set evaluate.every=0";
+    for (settings, traffic) in [
+        ("--set method.schedule=\"cyclic\"", "about 128 B per round"),
+        ("", "about 64 B per round"),
+        ("--set agents=1", "none in the rounds"),
+    ] {
+        let said = cli.stdout(&format!("check run.toml {dsgld} {settings}"));
+        assert!(said.contains(&format!("traffic    {traffic}")), "{settings}: {said}");
+    }
+    // Mistakes in several sections are found together.
+    let wrong = "check run.toml --set agnts=3 --set data.partition={dirichlet=-1} --set method.name=\"dsgld\"";
+    cli.alone(wrong).end(1, &["'agnts' is not a key here", "dirichlet must be between 1e-6 and 1e9, not -1", "2 mistakes"]);
+}
+
 /// The rows of each class at each agent, where they differ.
 #[test]
 fn skew_is_shown() {

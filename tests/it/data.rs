@@ -262,12 +262,12 @@ fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
     };
     assert!((tokens("train") + tokens("test")).abs_diff(60_000) < 5_200, "{told}");
     // The same documents as a dataset, in the order of their numbers.
-    let direct = cli.stdout(&format!("{make} made/t.h5"));
+    let direct = cli.stdout(&format!("{make} direct/t.h5"));
     assert!(
-        direct.contains("1,200 documents, 300 words, ") && direct.contains("then: mpibayes init --data made/t.h5"),
+        direct.contains("1,200 documents, 300 words, ") && direct.contains("then: mpibayes init --data direct/t.h5"),
         "{direct}"
     );
-    let [made, imported] = ["made/t.h5", "datasets/topics.h5"].map(|file| Corpus::open(&cli.path(file)).unwrap());
+    let [made, imported] = ["direct/t.h5", "datasets/topics.h5"].map(|file| Corpus::open(&cli.path(file)).unwrap());
     assert_eq!([made.documents(Split::Test), made.documents(Split::Train)], [120, 1080]);
     let all = |corpus: &Corpus| {
         let of = |split| {
@@ -289,6 +289,8 @@ fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
     cli.succeed(&format!("{make} again.h5"));
     assert_eq!(made.digest(), Corpus::open(&cli.path("again.h5")).unwrap().digest());
     cli.refuse("data make topics --documents 5 --test-documents 5 -o five.h5", &["--test-documents 5 of 5 documents leave none"]);
+    cli.refuse("data make topics --documents 3 --test-documents 1 --tokens 1 -o five.h5", &["no token would be scored"]);
+    assert!(!cli.exists("five.h5") && !cli.exists("five.phi.npy"), "nothing remains");
     cli.refuse("data make topics --test-documents 5 -o five.txt", &["--test-documents is for datasets"]);
     // The same seed makes the same files.
     cli.succeed(&format!("{make} again.docword.txt.gz"));

@@ -270,6 +270,25 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let ended = job(&jobs.join("run.sbatch"), &|_| ());
     assert_eq!(ended.code, 75, "{}", ended.written());
     assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
+    assert!(ended.stderr.contains("submit the same command again"), "{}", ended.written());
+    // Of an array only this task: the last one has the number of the array.
+    let ended = job(&jobs.join("sweep.sbatch"), &|job| {
+        job.env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "3");
+    });
+    assert_eq!(ended.code, 75, "{}", ended.written());
+    assert_eq!(read(cli.path("project/requests")), "requeue 7\nrequeue 7_3\n");
+
+    // What the script starts for a longer run, and for a run that is judged.
+    stub(&cli, "mpirun", "echo \"$@\" >>started");
+    job(&jobs.join("run.sbatch"), &|job| {
+        job.env("RESUME", "--rounds 20");
+    });
+    job(&jobs.join("run.sbatch"), &|job| {
+        job.env("STRICT", "1").env("OUTPUT", "runs/my");
+    });
+    let started = read(cli.path("project/started"));
+    assert!(started.contains(" mpibayes resume runs/my --rounds 20\n"), "{started}");
+    assert!(started.contains(" mpibayes run my.toml --output runs/my --set cluster.threads=1 --strict\n"), "{started}");
 
     // A wrong MPIBAYES_HOME, and the script of a checkout that is submitted elsewhere, say what to do.
     for (script, home, message) in [

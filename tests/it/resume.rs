@@ -84,6 +84,14 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
         cli.mpirun(2, typed).end(1, &[says]);
     }
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
+    // A longer one is a command away.
+    for (steps, says) in
+        [(5000, "make that run longer with `mpibayes resume chains --steps 5000`"), (3000, "or delete the folder")]
+    {
+        let typed = format!("run chains.toml --set method.step=0.01 --set method.steps={steps} --output chains");
+        let said = cli.alone(&typed).end(1, &["method.steps is 4000 there", says]).written();
+        assert_eq!(said.contains("longer with"), steps == 5000, "{said}");
+    }
     // A run without a state from before its end, as those of other versions.
     std::fs::remove_file(cli.path("chains/extension.bin")).unwrap();
     cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
@@ -98,7 +106,11 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     // A run with other settings is another one, though it was made longer.
     cli.alone("resume half --steps +500").end(0, &["finished after"]);
     cli.alone("run chains.toml --set method.ess=100000 --output half").end(0, &["is finished"]);
-    cli.alone("run chains.toml --set method.ess=50000 --output half").end(1, &["holds a run with another configuration"]);
+    for command in ["run", "check"] {
+        let typed = format!("{command} chains.toml --set method.ess=50000 --output half");
+        let said = cli.alone(&typed).end(1, &["holds a run with another configuration", "or delete the folder"]).written();
+        assert!(!said.contains("carrying out") && !said.contains("longer with"), "{said}");
+    }
 }
 
 #[test]

@@ -354,7 +354,12 @@ fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
     cli.succeed(&format!("{dsgld} --output travel"));
     cli.mpirun(2, &format!("{dsgld} --output travel2")).succeed(&["finished"]);
     cli.succeed(&format!("{dsgld} --set agents=1 --output stay"));
-    for (run, travelled) in [("travel", 5 * 2 * 4 * 8), ("travel2", 5 * 2 * 4 * 8), ("stay", 0)] {
+    // Long enough to be stopped on its way.
+    let long = format!("{dsgld} --set method.rounds=30000 --output halves");
+    stop(&cli, "halves", || cli.alone(&long));
+    cli.mpirun(2, &long).succeed(&["finished"]);
+    for (run, rounds) in [("travel", 6), ("travel2", 6), ("halves", 30_000), ("stay", 1)] {
+        let travelled = (rounds - 1) * 2 * 4 * 8;
         assert_eq!(bytes(run).0, [travelled; 2], "{run}");
     }
     // The metrics over bytes: each evaluation has the bytes of the rounds before it.

@@ -9,7 +9,7 @@ use crate::config::{ConfigError, Registry, Run};
 use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
 use crate::report::RunResults;
 use crate::report::summary::Summary;
-use crate::results::{Reporting, ResultsError, config_file, user_of};
+use crate::results::{Reporting, ResultsError, config_file, job_using};
 use crate::text;
 use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl SweepState {
         {
             return State::Refused { why, error: error.to_string() };
         }
-        if let Some(job) = user_of(&folder) {
+        if let Some(job) = job_using(&folder) {
             return State::Running(job);
         }
         match (std::fs::read_to_string(self.mark(name)), used) {

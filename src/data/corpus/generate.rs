@@ -1,18 +1,17 @@
 //! Synthetic documents with known topics: documents as a corpus or in UCI's bag-of-words format, and topics as a NumPy array.
 
 use super::write::CorpusWriter;
-use crate::data::dataset::layout::Split;
 use crate::data::error::Result;
 use crate::data::readers::npy;
-use crate::lda::{CorpusGenerator, Documents, draw_scored_tokens};
-use crate::random::{Purpose, Seed, Who};
+use crate::lda::{CorpusGenerator, Documents};
+use crate::random::Seed;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-/// The number of documents in memory at once.
+/// The number of documents that are generated at once.
 const BATCH: u64 = 1000;
 
 /// The total size of the generated documents.
@@ -24,11 +23,11 @@ pub struct GeneratedSize {
     pub tokens: u64,
 }
 
-/// Batches that are generated in parallel, and written while the next ones are generated.
-const BATCHES_TOGETHER: u64 = 32;
+/// About how many tokens are generated in parallel, and written while the next ones are generated. Three times as many are in memory.
+const TOKENS_TOGETHER: f64 = (1 << 23) as f64;
 
 /// Writes the first documents of a generator as a corpus. Their order is random already; the first `held_out` are held out, and the share
-/// `scored` of their tokens is to be predicted. `report` is told the number of documents that are written.
+/// `scored` of their tokens is to be predicted. `report` is called with the number of documents that are written.
 ///
 /// # Errors
 /// If the corpus cannot be written. No partial output remains.
@@ -45,7 +44,8 @@ pub fn write_corpus(
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<(Range<u64>, Documents)>>(1);
         scope.spawn(move || {
-            let together = BATCH * BATCHES_TOGETHER;
+            // From one batch to 2^20.
+            let together = BATCH * (TOKENS_TOGETHER / (generator.mean_tokens() * BATCH as f64)).clamp(1.0, 1_048_576.0) as u64;
             for first in (0..documents).step_by(together as usize) {
                 let batches: Vec<Range<u64>> = batches(first..documents.min(first + together)).collect();
                 let made = batches.into_par_iter().map(|batch| (batch.clone(), generator.documents(batch))).collect();
@@ -60,11 +60,9 @@ pub fn write_corpus(
             let end = batch.end;
             for (number, bag) in batch.zip(made.iter()) {
                 size.entries += bag.words.len() as u64;
-                if number >= held_out {
-                    writer.push(Split::Train, number, bag, &[])?;
-                } else {
-                    let mut stream = seed.stream(Who::Run, number, Purpose::HeldOut);
-                    writer.push(Split::Test, number, bag, &draw_scored_tokens(bag.counts, scored, &mut stream))?;
+                match number < held_out {
+                    true => writer.push_test(number, bag, scored, seed)?,
+                    false => writer.push_train(number, bag)?,
                 }
             }
             report(end);
@@ -76,6 +74,7 @@ pub fn write_corpus(
         seed.0,
         generator.topics()
     );
+    writer.check_scored(scored, output)?;
     writer.finish(generator.vocabulary(), None, &source)?;
     Ok(size)
 }

@@ -5,11 +5,10 @@ use super::shuffle::Shuffle;
 use super::text::{Text, TextReport, Vocabulary};
 use super::vocabulary::read_vocabulary;
 use super::write::CorpusWriter;
-use crate::data::dataset::layout::Split;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::{Source, file_name};
-use crate::lda::{Bag, draw_scored_tokens};
-use crate::random::{Purpose, Seed, Who};
+use crate::lda::Bag;
+use crate::random::Seed;
 use std::path::{Path, PathBuf};
 
 /// What documents to import, and how.
@@ -149,25 +148,17 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusRepor
         return Err(DataError::content(input.first_file(), Place::File, what));
     }
     let mut writer = CorpusWriter::new(output)?;
-    let (mut written, mut scored_tokens) = (0, 0);
+    let mut written = 0;
     shuffle.finish(|document| {
         written += 1;
         let bag = Bag { words: &document.words, counts: &document.counts };
-        if written > held_out {
-            return writer.push(Split::Train, document.number, bag, &[]);
+        match written <= held_out {
+            true => writer.push_test(document.number, bag, *scored, *seed),
+            false => writer.push_train(document.number, bag),
         }
-        let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
-        let scored = draw_scored_tokens(bag.counts, *scored, &mut stream);
-        scored_tokens += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
-        writer.push(Split::Test, document.number, bag, &scored)
     })?;
-    if held_out > 0 && scored_tokens == 0 {
-        let what = format!(
-            "of the {held_out} documents to hold out no token would be scored, so that there is nothing to judge topics by: hold out \
-             more documents, or score a larger share than {scored} of their tokens"
-        );
-        return Err(DataError::content(input.first_file(), Place::File, what));
-    }
+    writer.check_scored(*scored, input.first_file())?;
+    let scored_tokens = writer.scored();
     let source = match held_out {
         0 => format!("{} in random order by seed {}", input.describe(), seed.0),
         _ => format!(

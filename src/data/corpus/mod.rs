@@ -14,6 +14,7 @@
 //! | `train/document`, `test/document` | u64, documents | the index of the document in the input, from 0 |
 //! | attribute `words` of `vocabulary` | u32 | W, the size of the vocabulary |
 //! | attribute `tokens` of `train`, `test` | u64 | the total number of tokens |
+//! | attribute `longest` of `train`, `test` | u64 | the number of tokens of the longest document |
 //!
 //! Documents are in random order, so that any contiguous range is a random sample; the shard of an agent is such a range. In Python,
 //! `scipy.sparse.csr_matrix((values, indices, indptr))` reads a group as a matrix.

@@ -28,6 +28,8 @@ struct SplitSize {
     documents: usize,
     entries: usize,
     tokens: u64,
+    /// The tokens of the longest document, if the file says so.
+    longest: Option<u64>,
 }
 
 impl Corpus {
@@ -69,7 +71,9 @@ impl Corpus {
                 consistent &= length("values")? == entries && length("document")? == documents;
                 consistent &= split == Split::Train || length("scored")? == entries;
                 let tokens = file.group(split.name())?.attr("tokens")?.read_scalar()?;
-                splits[split as usize] = SplitSize { documents, entries, tokens };
+                // Files of earlier versions do not have it.
+                let longest = file.group(split.name())?.attr("longest").and_then(|longest| longest.read_scalar()).ok();
+                splits[split as usize] = SplitSize { documents, entries, tokens, longest };
             }
             Ok((words, splits, consistent))
         };
@@ -109,6 +113,11 @@ impl Corpus {
     /// The number of tokens of a split.
     pub fn tokens(&self, split: Split) -> u64 {
         self.splits[split as usize].tokens
+    }
+
+    /// The number of tokens of the longest document of a split, if the file says so.
+    pub fn longest(&self, split: Split) -> Option<u64> {
+        self.splits[split as usize].longest
     }
 
     /// The number of entries of a split: pairs of a document and one of its words.

@@ -4,16 +4,20 @@ use super::limits::VERSION;
 use crate::data::dataset::growing::GrowingList;
 use crate::data::dataset::layout::{FORMAT, Split, TOPICS};
 use crate::data::dataset::write::{ContentDigest, create};
-use crate::data::error::{DataError, Result};
+use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
-use crate::lda::Bag;
+use crate::lda::{Bag, draw_scored_tokens};
 use crate::partial::PartialFile;
+use crate::random::{Purpose, Seed, Who};
 use std::path::{Path, PathBuf};
 
 /// Writes a corpus.
 pub(super) struct CorpusWriter {
     // Declared before `partial`: fields are dropped in order, and the file must be closed before it is removed.
     splits: [Option<SplitWriter>; 2],
+    test_documents: u64,
+    /// Tokens that are to be predicted.
+    scored: u64,
     file: hdf5::File,
     partial: PartialFile,
     path: PathBuf,
@@ -29,6 +33,8 @@ struct SplitWriter {
     numbers: GrowingList<u64>,
     entries: u64,
     tokens: u64,
+    /// The tokens of the longest document.
+    longest: u64,
     digest: blake3::Hasher,
 }
 
@@ -40,7 +46,18 @@ impl SplitWriter {
         let (words, counts) = (GrowingList::new(&group, "indices")?, GrowingList::new(&group, "values")?);
         let scored = (split == Split::Test).then(|| GrowingList::new(&group, "scored")).transpose()?;
         let numbers = GrowingList::new(&group, "document")?;
-        Ok(Self { group, starts, words, counts, scored, numbers, entries: 0, tokens: 0, digest: blake3::Hasher::new() })
+        Ok(Self {
+            group,
+            starts,
+            words,
+            counts,
+            scored,
+            numbers,
+            entries: 0,
+            tokens: 0,
+            longest: 0,
+            digest: blake3::Hasher::new(),
+        })
     }
 
     fn push(&mut self, number: u64, Bag { words, counts }: Bag, scored: &[u32]) -> hdf5::Result<()> {
@@ -50,7 +67,9 @@ impl SplitWriter {
             self.digest.update(bytemuck::cast_slice(list));
         }
         self.entries += entries;
-        self.tokens += counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+        let tokens = counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+        self.tokens += tokens;
+        self.longest = self.longest.max(tokens);
         self.starts.push(self.entries)?;
         self.words.extend(words)?;
         self.counts.extend(counts)?;
@@ -65,6 +84,7 @@ impl SplitWriter {
         self.numbers.flush()?;
         self.scored.as_mut().map_or(Ok(()), GrowingList::flush)?;
         self.group.new_attr::<u64>().create("tokens")?.write_scalar(&self.tokens)?;
+        self.group.new_attr::<u64>().create("longest")?.write_scalar(&self.longest)?;
         Ok(self.digest.finalize())
     }
 }
@@ -72,11 +92,44 @@ impl SplitWriter {
 impl CorpusWriter {
     pub fn new(path: &Path) -> Result<Self> {
         let (file, partial) = create(path)?;
-        Ok(Self { splits: [None, None], file, partial, path: path.to_path_buf() })
+        Ok(Self { splits: [None, None], test_documents: 0, scored: 0, file, partial, path: path.to_path_buf() })
     }
 
-    /// Adds a document of a split, with its number in the input. Test documents have scored counts.
-    pub fn push(&mut self, split: Split, number: u64, document: Bag, scored: &[u32]) -> Result<()> {
+    /// Adds a training document, with its number in the input.
+    pub fn push_train(&mut self, number: u64, document: Bag) -> Result<()> {
+        self.push(Split::Train, number, document, &[])
+    }
+
+    /// Adds a test document, a share of whose tokens, drawn by a seed, is to be predicted.
+    pub fn push_test(&mut self, number: u64, document: Bag, share: f64, seed: Seed) -> Result<()> {
+        let scored = draw_scored_tokens(document.counts, share, &mut seed.stream(Who::Run, number, Purpose::HeldOut));
+        self.test_documents += 1;
+        self.scored += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
+        self.push(Split::Test, number, document, &scored)
+    }
+
+    /// The number of tokens that are to be predicted.
+    pub fn scored(&self) -> u64 {
+        self.scored
+    }
+
+    /// Checks that there is something to predict if there are test documents.
+    ///
+    /// # Errors
+    /// If not; `input` is where the documents come from.
+    pub fn check_scored(&self, share: f64, input: &Path) -> Result<()> {
+        if self.test_documents == 0 || self.scored > 0 {
+            return Ok(());
+        }
+        let what = format!(
+            "of the {} documents to hold out no token would be scored, so that there is nothing to judge topics by: hold out more documents, \
+             or score a larger share than {share} of their tokens",
+            self.test_documents
+        );
+        Err(DataError::content(input, Place::File, what))
+    }
+
+    fn push(&mut self, split: Split, number: u64, document: Bag, scored: &[u32]) -> Result<()> {
         let failed = || DataError::hdf5(&self.path, "write");
         let writer = &mut self.splits[split as usize];
         let writer = match writer {
@@ -88,7 +141,7 @@ impl CorpusWriter {
 
     /// Writes the description, with W and the words if they are known, and finishes the file.
     pub fn finish(self, size: u32, words: Option<&[String]>, source: &str) -> Result<()> {
-        let Self { splits: [train, test], file, partial, path } = self;
+        let Self { splits: [train, test], file, partial, path, .. } = self;
         let write = || -> hdf5::Result<()> {
             let mut digest = ContentDigest::default();
             digest.field(TOPICS.as_bytes());

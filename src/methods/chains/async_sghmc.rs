@@ -22,7 +22,7 @@ use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::transitions::sghmc::Sghmc;
 use crate::methods::transitions::transition::Transition;
 use crate::methods::tuning::{
-    DrawsNeeds, Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps,
+    DrawCount, Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps,
     idle_keys, lengths,
 };
 use crate::number::Real;
@@ -186,7 +186,7 @@ impl MethodSettings for AsyncSghmcSettings {
         (self.step == Step::Auto && self.scheme == Scheme::Middle && self.noise).then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: Some(1) }),
             rounds: self.steps,
-            draws: DrawsNeeds::of_chains(self.ess, self.steps, self.burn_in, self.thin),
+            draws: DrawCount::of_chains(self.ess, self.steps, self.burn_in, self.thin),
         })
     }
 

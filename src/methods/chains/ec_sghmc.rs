@@ -15,7 +15,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::methods::tuning::{
-    DrawsNeeds, Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps,
+    DrawCount, Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps,
     idle_keys,
 };
 use crate::number::Real;
@@ -307,7 +307,7 @@ impl MethodSettings for EcSghmcSettings {
         is_auto.then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: None }),
             rounds: given_rounds(self.steps, self.period),
-            draws: DrawsNeeds::of_chains(self.ess, self.steps, self.burn_in, self.thin),
+            draws: DrawCount::of_chains(self.ess, self.steps, self.burn_in, self.thin),
         })
     }
 

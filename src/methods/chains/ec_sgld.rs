@@ -13,8 +13,8 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::tuning::{
-    DrawsNeeds, Found, LangevinSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, check_noise_share,
-    idle_keys, langevin_steps,
+    DrawCount, Found, LangevinSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, check_noise_share, idle_keys,
+    langevin_steps,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -177,7 +177,7 @@ impl MethodSettings for EcSgldSettings {
         (self.step == Step::Auto).then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: None }),
             rounds: given_rounds(self.steps, self.period),
-            draws: DrawsNeeds::of_chains(self.ess, self.steps, self.burn_in, self.thin),
+            draws: DrawCount::of_chains(self.ess, self.steps, self.burn_in, self.thin),
         })
     }
 

@@ -261,6 +261,8 @@ pub struct ResourceEstimate {
     pub minibatch: Option<u64>,
     /// Bytes of a value, if they do not follow from the run's dtype.
     pub bytes_of_value: Option<u64>,
+    /// The most tokens of a document, if they are limited.
+    pub longest_document: Option<u64>,
     /// Memory of an agent for its documents.
     pub document_bytes: DocumentBytes,
     /// Values in an agent's working memory, beside its rows.

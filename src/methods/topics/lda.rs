@@ -17,7 +17,8 @@ use super::shard::{check_conserved, split_priors};
 use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{
-    Documents, FixedSweep, PriorStatistics, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
+    Documents, FixedSweep, MAX_DOCUMENT_TOKENS, PriorStatistics, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable,
+    draw_topics_sequentially,
 };
 use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
 use crate::methods::common::thinning::draws;
@@ -141,8 +142,9 @@ impl MethodSettings for LdaSamplerSettings {
             values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
             // Counts are i32 and tables f32 with any dtype.
             bytes_of_value: Some(4),
-            // Per token: document and topic, and its part of the list of words.
-            document_bytes: DocumentBytes { document: 4, entry: 0, token: 5 },
+            longest_document: Some(MAX_DOCUMENT_TOKENS),
+            // Per token: document and topic, its part of the list of words, and two copies of its topic while a checkpoint is taken.
+            document_bytes: DocumentBytes { document: 4, entry: 0, token: 9 },
             ..ResourceEstimate::default()
         }
     }
@@ -415,7 +417,7 @@ impl LdaAgent {
         let TopicProblem { vocabulary, topics, alpha, beta, .. } = self.method.problem;
         let source = self.method.problem.source(self.id)?;
         let mut drawn = Documents::new(vocabulary);
-        // Fewer documents than the agent has.
+        // The agent's documents among the first `documents` of all.
         let own = (documents.saturating_sub(first) as usize).min(source.len());
         'reading: for from in (0..own).step_by(READ_AT_ONCE) {
             for bag in source.read(from..own.min(from + READ_AT_ONCE))?.iter() {

@@ -76,6 +76,7 @@ impl SweepSettings {
     pub(super) fn needs(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let parameters = parameters as u64;
         ResourceEstimate {
+            longest_document: None,
             particles: None,
             rounds: Some(self.rounds),
             draws: None,

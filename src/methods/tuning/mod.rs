@@ -11,7 +11,7 @@ mod step;
 
 pub use keys::{check_ess, check_noise_share, idle_keys};
 pub use mode::{FindMode, MODE, NoMode};
-pub use needs::{DrawsNeeds, Found, NoiseNeeds, TuningNeeds, VisitShare};
+pub use needs::{DrawCount, Found, NoiseNeeds, TuningNeeds, VisitShare};
 pub use noise::{MeasureNoise, NOISE};
 pub use plan::{
     BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, draws_of, hamiltonian_steps, langevin_steps, lengths,

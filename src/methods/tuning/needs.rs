@@ -12,28 +12,25 @@ pub struct TuningNeeds {
     /// The rounds of the run; none if they are found too.
     pub rounds: Option<u64>,
     /// How many draws the run keeps.
-    pub draws: DrawsNeeds,
+    pub draws: DrawCount,
 }
 
 /// What is known of the number of draws before lengths are found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DrawsNeeds {
+pub enum DrawCount {
     /// It follows from the settings.
     Given,
-    /// It follows from the settings, except for the length of burn-in.
-    AboutGiven,
     /// As many as an effective sample size of all chains together takes.
     OfEss(f64),
     /// It depends on what is found.
     Unknown,
 }
 
-impl DrawsNeeds {
+impl DrawCount {
     /// For chains of a wanted effective sample size, with the lengths that are given.
     pub fn of_chains(ess: f64, rounds: Option<u64>, burn_in: Option<u64>, thin: Option<u64>) -> Self {
         match (rounds, burn_in, thin) {
             (Some(_), Some(_), Some(_)) | (_, _, Some(0)) => Self::Given,
-            (Some(_), None, Some(_)) => Self::AboutGiven,
             (None, _, None) => Self::OfEss(ess),
             _ => Self::Unknown,
         }
@@ -43,7 +40,7 @@ impl DrawsNeeds {
 impl TuningNeeds {
     /// Coordinates alone, for a method of this many rounds, if it wants them.
     pub fn coordinates(are_wanted: bool, rounds: u64) -> Option<Self> {
-        are_wanted.then_some(Self { noise: None, rounds: Some(rounds), draws: DrawsNeeds::Given })
+        are_wanted.then_some(Self { noise: None, rounds: Some(rounds), draws: DrawCount::Given })
     }
 }
 

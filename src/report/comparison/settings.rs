@@ -1,6 +1,7 @@
 //! The settings in which runs differ, by dotted key.
 
 use crate::config::{Registry, Run};
+use crate::lda::LdaSettings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The key of the seed.
@@ -9,6 +10,12 @@ pub(super) const SEED: &str = "seed";
 const DATA_SEED: &str = "data.seed";
 /// The key of the dataset.
 pub(super) const DATA: &str = "data.file";
+
+/// The key of the model.
+pub(super) const MODEL: &str = "model.name";
+/// The rounds between evaluations, and the first round whose predictions are averaged over evaluations.
+const EVERY: &str = "evaluate.every";
+const AVERAGE_FROM: &str = "evaluate.average_from";
 
 /// A configuration by dotted key.
 pub(super) type Config = BTreeMap<String, String>;
@@ -36,7 +43,7 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
 }
 
 /// The keys of [method] that have the values that the method gives them where they are left out; none of a method that is not built in.
-pub(super) fn decided_by_method(config: &toml::Table) -> BTreeSet<String> {
+pub(super) fn keys_at_default(config: &toml::Table) -> BTreeSet<String> {
     let mut shortest = config.clone();
     let method = shortest.get_mut("method").and_then(toml::Value::as_table_mut);
     method.into_iter().for_each(|method| method.retain(|key, _| key == "name"));
@@ -51,17 +58,17 @@ pub(super) fn decided_by_method(config: &toml::Table) -> BTreeSet<String> {
     flat(config).into_iter().filter(|(key, value)| defaults.get(key) == Some(value)).map(|(key, _)| key).collect()
 }
 
-/// Removes the keys of [cluster] and how often runs are evaluated, which do not change results. Runs that differ only there are a study of
-/// it and keep them.
-pub(super) fn remove_idle(runs: &mut [&mut Config]) {
-    let others = runs.iter().map(|run| run.iter().filter(|(key, _)| !is_idle(key)).collect::<Vec<_>>());
+/// Removes the keys that do not change results: those of [cluster], and the interval of evaluations where predictions are not averaged over
+/// these. Runs that differ only there are a study of it and keep them.
+pub(super) fn remove_keys_without_effect(runs: &mut [&mut Config]) {
+    let is_averaged =
+        |run: &Config| run.contains_key(AVERAGE_FROM) || run.get(MODEL).is_some_and(|model| model == LdaSettings::NAME);
+    let is_averaged = runs.iter().any(|run| is_averaged(run));
+    let has_effect = |key: &str| !key.starts_with("cluster.") && (is_averaged || key != EVERY);
+    let others = runs.iter().map(|run| run.iter().filter(|(key, _)| has_effect(key)).collect::<Vec<_>>());
     if others.collect::<BTreeSet<_>>().len() == runs.len() {
-        runs.iter_mut().for_each(|run| run.retain(|key, _| !is_idle(key)));
+        runs.iter_mut().for_each(|run| run.retain(|key, _| has_effect(key)));
     }
-}
-
-fn is_idle(key: &str) -> bool {
-    key.starts_with("cluster.") || key == "evaluate.every"
 }
 
 /// The keys in which runs differ. A key that only one method, model or other choice has, with the same value in all of its runs, is left
@@ -132,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_a_method_decides_is_known() {
-        let decided = |text: &str| decided_by_method(&text.parse().unwrap_or_default());
+        let decided = |text: &str| keys_at_default(&text.parse().unwrap_or_default());
         let run = "agents = 4\nmodel.name = \"logistic\"\n[method]\nname = \"dsgld\"\nschedule = \"permutation\"\nchains = 7\n";
         let found = decided(run);
         assert!(found.contains("method.schedule") && !found.contains("method.chains"), "{found:?}");
@@ -145,10 +152,16 @@ mod tests {
     fn keys_of_the_cluster_are_settings_only_where_runs_are_equal_otherwise() {
         let of = |texts: [&str; 2]| {
             let mut runs = texts.map(config);
-            remove_idle(&mut runs.each_mut());
+            remove_keys_without_effect(&mut runs.each_mut());
             differing(&runs.iter().collect::<Vec<_>>(), true)
         };
         assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 2\ncluster.threads = 4"]), ["seed"]);
         assert_eq!(of(["seed = 1\ncluster.threads = 1", "seed = 1\ncluster.threads = 4"]), ["cluster.threads"]);
+        // How often runs are evaluated is a setting if predictions are averaged over evaluations.
+        let every =
+            |more: &str| of([1, 2].map(|n| format!("seed = {n}\nevaluate.every = {n}\n{more}")).each_ref().map(String::as_str));
+        assert_eq!(every(""), ["seed"]);
+        assert_eq!(every("evaluate.average_from = 2"), ["evaluate.every", "seed"]);
+        assert_eq!(every("model.name = \"lda\""), ["evaluate.every", "seed"]);
     }
 }

@@ -33,7 +33,7 @@ use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
 use crate::methods::tuning::{
-    DrawsNeeds, Found, LangevinSteps, Lengths, NoiseNeeds, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
+    DrawCount, Found, LangevinSteps, Lengths, NoiseNeeds, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -100,7 +100,7 @@ impl MethodSettings for DsgldSettings {
         let chains = u64::from(self.chains);
         let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
         // Chains that travel through the server take two hops, also those that return to their agent.
-        let hops = if self.through_server && agents > 1 { 2.0 } else { self.schedule.leaves(agents) };
+        let hops = if self.through_server && agents > 1 { 2.0 } else { self.schedule.share_that_moves(agents) };
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
@@ -170,7 +170,7 @@ impl MethodSettings for DsgldSettings {
         (self.step == StepSize::Auto && self.hinders_tuning().is_none()).then_some(TuningNeeds {
             noise: Some(NoiseNeeds { batch: self.batch, share, chains: Some(self.chains) }),
             rounds: self.rounds,
-            draws: DrawsNeeds::of_chains(self.ess, self.rounds, self.burn_in, self.thin),
+            draws: DrawCount::of_chains(self.ess, self.rounds, self.burn_in, self.thin),
         })
     }
 

@@ -53,7 +53,7 @@ impl Schedule {
     }
 
     /// The share of visits after which a chain goes to another agent, on average.
-    pub fn leaves(self, agents: u32) -> f64 {
+    pub fn share_that_moves(self, agents: u32) -> f64 {
         match self {
             _ if agents <= 1 => 0.0,
             Self::Permutation | Self::Rotating | Self::Categorical => 1.0 - 1.0 / f64::from(agents),
