@@ -30,11 +30,14 @@ fi
 # Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 
-# Options of each mpibayes command: one thread for each core of a rank, and the values of SET.
+# Options of `run`, `check` and `sweep` (`resume` has the settings of its run): one thread for each core of a rank, and the values of SET.
 settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
 for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
+
+# Until the ranks run there is nothing to save.
+trap 'finish 75' USR1
 
 # Runs a command on the ranks of the job. Options of the launcher may come first.
 on_ranks() { # on_ranks COMMAND...
@@ -65,7 +68,7 @@ on_ranks_with_usr1() { # on_ranks_with_usr1 COMMAND...
 # Ends the script with an exit code. If something is left to do, such as a run that was saved before the time limit, requeues the job.
 finish() { # finish CODE
     if [ "$1" = 75 ]; then
-        # The last task of an array has the number of the array as its job number, which would stand for all tasks.
+        # SLURM_JOB_ID of the last task of an array is that of the array: requeuing it would requeue all tasks.
         local job=$SLURM_JOB_ID
         [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
         echo "not finished: requeuing job $job, which then resumes"

@@ -258,7 +258,10 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     if let Some(bytes) = report.bytes_per_round() {
         let traffic = match bytes {
             0 => "none in the rounds".to_owned(),
-            bytes => format!("about {} per round if every agent has its own rank; none on one rank", text::bytes(bytes)),
+            bytes => format!(
+                "about {} per round, sent and received counted once, with evaluations, if every agent has its own rank; none on one rank",
+                text::bytes(bytes)
+            ),
         };
         lines.push(("traffic", traffic));
     }

@@ -9,7 +9,10 @@ pub const EXIT_CODES: [(u8, &str); 7] = [
     (2, "invalid arguments"),
     (UNUSABLE, "a run is finished, but its draws have diverged; with --strict also if they are biased or not mixed"),
     (70, "a run failed; one line reports the rank and the agent"),
-    (STOPPED, "a run was saved and stopped before its end; the same command resumes it"),
+    (
+        STOPPED,
+        "a run was saved and stopped before its end, or other jobs are carrying out runs of the sweep; the same command resumes",
+    ),
     (130, "a second Ctrl-C ended the run; the same command resumes it from the last checkpoint"),
 ];
 

@@ -1,7 +1,7 @@
 //! What a run needs on a number of ranks, for `mpibayes check --ranks`: memory, disk, time, and options for Slurm.
 
 use crate::cluster::{Layout, Placement};
-use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY};
+use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, PlannedDraws};
 use crate::text;
 
 /// The memory of a rank without agents: MPI, HDF5 and the program, with buffers of messages and files (measured: 40 to 70 MB).
@@ -51,7 +51,14 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     };
     let largest = (0..ranks).filter_map(memory_of).max();
     if let (Some(largest), Some(first)) = (largest, memory_of(0)) {
-        lines.push(("memory", format!("at most about {} on a rank, {} on rank 0", text::bytes(largest), text::bytes(first))));
+        let (largest, first) = (text::bytes(largest), text::bytes(first));
+        let memory = match report.draws {
+            PlannedDraws::Unknown => {
+                format!("at most about {largest} on a rank, and on rank 0 {COPIES_OF_DRAWS} times the draws in addition")
+            }
+            _ => format!("at most about {largest} on a rank, {first} on rank 0"),
+        };
+        lines.push(("memory", memory));
     }
     let draws = match report.bytes_of_draws() {
         Some(draws) => format!("about {} of draws, some {} of tables and scores", text::bytes(draws), text::bytes(TABLES)),
@@ -101,8 +108,15 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     if hosts > report.agents {
         notes.push(format!("only {} of the ranks have an agent: agents = {hosts} uses all", report.agents));
     }
+    if report.draws == PlannedDraws::Unknown {
+        notes.push(
+            "the number of draws, and so memory, is known beforehand without a length, or with burn_in and thin as well"
+                .to_owned(),
+        );
+    }
     let mut shown = text::pairs(&lines);
     notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
+    let largest = largest.filter(|_| report.draws != PlannedDraws::Unknown);
     shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds).map(|seconds| seconds * runs as f64))
 }
 

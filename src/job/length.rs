@@ -17,7 +17,7 @@ pub fn doubling_command(folder: &Path, config: &str, registry: &Registry) -> Opt
     Some(format!("mpibayes resume {} --{key} +{value}", folder.display()))
 }
 
-/// The key of the length of the finished run in a folder, with this configuration, and its value, if it can be made longer.
+/// If the finished run in a folder, with this configuration, can be made longer: the key of its length, such as `steps`, and the value.
 pub(super) fn extendable_length(folder: &Path, config: &str, registry: &Registry) -> Option<(&'static str, u64)> {
     let Ok(Run::Table(run)) = Run::from_toml(config, registry) else { return None };
     let run_folder = RunFolder::new(folder, Duration::MAX, Reporting::Quiet);
@@ -26,7 +26,7 @@ pub(super) fn extendable_length(folder: &Path, config: &str, registry: &Registry
     Some((key, value))
 }
 
-/// The method of a finished run with all that was found before it began.
+/// The method of the run in a folder, with the settings that were found before it began.
 pub(super) fn resolved(run: &RunOf<Table>, folder: &RunFolder) -> Result<Arc<dyn ConfiguredMethod<Table>>, JobError> {
     let agents = run.settings.agents;
     match (run.method.tuning(), folder.kept_tuning()?) {

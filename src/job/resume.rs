@@ -51,7 +51,7 @@ pub enum FolderUse {
     Nothing,
 }
 
-/// The run that a folder holds, if it is this one and was made longer since; otherwise this one.
+/// This run with its new length, if the folder holds it and it was made longer; otherwise the run unchanged.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -60,13 +60,13 @@ pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, 
     as_made_longer(&kept, run, folder, registry)
 }
 
-/// The same for a folder that holds this run.
+/// The same for a folder that was read already.
 fn as_made_longer(kept: &ExistingRun, run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(first) = &kept.first_config else { return Ok(run) };
     if difference(first, kept.finished, folder, &run, registry)?.is_some() {
         return Ok(run);
     }
-    // Only what the extension has changed: the place of the data and how the machine is used are those of now.
+    // Only the values that the extension has changed: everything else, such as the place of the data, is that of now.
     let table = |config: &str| -> Result<toml::Table, JobError> {
         Ok(parse_kept(config, folder, registry)?.to_table().map_err(ConfigError::unwritable)?)
     };
@@ -124,7 +124,7 @@ fn check_same(
     Ok(())
 }
 
-/// The command that makes the finished run in a folder as long as this one, if it can be made longer and only its length is smaller.
+/// The command that makes the finished run in a folder as long as this one, if that is possible and they differ only in length.
 fn longer_run(kept: &ExistingRun, run: &Run, folder: &Path, registry: &Registry) -> Option<String> {
     let (key, before) = extendable_length(folder, &kept.config, registry)?;
     let mut keys = run.to_table().ok()?;
@@ -168,7 +168,7 @@ fn difference(
             evaluate.remove("pointwise_rows");
         }
     }
-    // Shards without a seed of their own follow that of the run, which is compared by itself if this is so in both.
+    // Without data.seed, shards follow the seed of the run. If either run sets it, the seeds that shards use are compared.
     if [&there, &here].into_iter().any(|keys| shard_seed(keys).is_some()) {
         for keys in [&mut there, &mut here] {
             let seed = shard_seed(keys).or_else(|| keys.get("seed")).cloned();
@@ -199,7 +199,7 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
         evaluate.remove("predictions");
         evaluate.remove("bias");
     }
-    // A run without data is compared by the digest of its data too.
+    // A run without [data] gets the default partition, so that this section does not differ. Its digest is compared elsewhere.
     let mut data = keys.remove("data").and_then(|data| data.try_into::<toml::Table>().ok()).unwrap_or_default();
     let seed = data.remove("seed").map(|seed| ("seed".to_owned(), seed));
     let partition = data.remove("partition").unwrap_or_else(|| toml::Value::from("equal"));

@@ -1,8 +1,8 @@
-//! The tokens of a set of documents in blocks, each in the order of its words, for sweeps with fixed topics.
+//! The tokens of a set of documents in blocks, for sweeps with fixed topics.
 //!
-//! In a block, all tokens of the first word come first, then those of the second, and those of a word in the order of their documents. The
-//! tokens of a document come up in the order of its words, so a cursor for each document finds the topic of a token, and 2 bytes for its
-//! document and 2 bytes for its topic are all that a token needs.
+//! Within a block, tokens are sorted by word, and those of a word by document. Their topics are stored elsewhere, in document order. The
+//! tokens of a document are met in the order of its words, so that a cursor for each document finds the topic of a token. A token needs
+//! 2 bytes here and 2 bytes for its topic; lists of words and documents need about one more.
 
 use super::documents::{DocumentSource, Documents};
 use std::error::Error;

@@ -156,6 +156,11 @@ impl Comparison {
                 "{metric} is known at the end of a run only: the table and --csv have it, but there is no curve of it"
             )));
         }
+        if metric.contains(',') {
+            return Err(ReportError::Missing(format!(
+                "{metric}: a figure has one metric; the table has all, without --output too"
+            )));
+        }
         let columns: Vec<String> = columns.into_iter().collect();
         let columns = if columns.is_empty() { "none".into() } else { columns.join(", ") };
         Err(ReportError::Missing(format!("no run has a metric {metric:?}; the runs have {columns}")))

@@ -14,15 +14,16 @@ pub(super) const DIGEST_FILE: &str = "data.digest";
 const JOB_FILE: &str = "job.txt";
 /// Schedulers, each with the environment variable that has the number of a job.
 const SCHEDULERS: [(&str, &str); 3] = [("Slurm", "SLURM_JOB_ID"), ("PBS", "PBS_JOBID"), ("LSF", "LSB_JOBID")];
-/// How often a lock is tried that another process holds, and the time between: one that looks whether it is held has it for a moment.
+/// How often locking is tried: a process that only looks for a job also has the lock, for a moment.
 const LOCK_ATTEMPTS: usize = 10;
+/// The pause between two attempts.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
 
 /// The lock on a folder, until it is dropped.
 pub(super) struct FolderLock {
     /// The locked `data.digest`.
     pub digest: File,
-    /// The file with the name of this job. None where the file system has no locks, so that several jobs may be there.
+    /// The file with the name of this job. None if the file system has no locks: several jobs may then use the folder.
     job: Option<PathBuf>,
 }
 
@@ -49,7 +50,7 @@ impl FolderLock {
         }
         let job = folder.join(JOB_FILE);
         let partial = PartialFile::new(&job);
-        // It is only for messages.
+        // Errors do not matter: the file is only used in messages.
         drop(fs::write(partial.path(), this_job()).and_then(|()| partial.commit()));
         Ok(Self { digest, job: Some(job) })
     }

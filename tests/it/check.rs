@@ -309,6 +309,13 @@ fn draws_are_told_as_far_as_they_are_known() {
             line("disk ")
         );
         assert_eq!(line("traffic "), "none in the rounds", "{settings}");
+        // No limit is proposed for memory that is not known.
+        let is_known = !disk.contains("not known");
+        assert_eq!(
+            (said.contains("--mem-per-cpu"), line("memory ").contains("on rank 0 2.5 times")),
+            (is_known, !is_known),
+            "{said}"
+        );
     }
     // Chains of dsgld go to another agent after all of their visits, after half of them, or after none.
     let dsgld = "--set method={name=\"dsgld\",chains=4} --set evaluate.every=0";

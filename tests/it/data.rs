@@ -289,7 +289,10 @@ fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
     cli.succeed(&format!("{make} again.h5"));
     assert_eq!(made.digest(), Corpus::open(&cli.path("again.h5")).unwrap().digest());
     cli.refuse("data make topics --documents 5 --test-documents 5 -o five.h5", &["--test-documents 5 of 5 documents leave none"]);
-    cli.refuse("data make topics --documents 3 --test-documents 1 --tokens 1 -o five.h5", &["no token would be scored"]);
+    cli.refuse(
+        "data make topics --documents 3 --test-documents 1 --tokens 1 -o five.h5",
+        &["none of the tokens of the 1 held-out documents would be scored"],
+    );
     assert!(!cli.exists("five.h5") && !cli.exists("five.phi.npy"), "nothing remains");
     cli.refuse("data make topics --test-documents 5 -o five.txt", &["--test-documents is for datasets"]);
     // The same seed makes the same files.

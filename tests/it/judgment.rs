@@ -85,5 +85,6 @@ fn a_run_says_why_its_bias_was_not_measured() {
     cli.write("off.toml", langevin(0.02).replace("20000", "3000"));
     cli.alone("run off.toml --set evaluate.bias=false").end(0, &["bias unknown: evaluate.bias = false"]);
     cli.write("chains.toml", langevin(0.000_001).replace("20000", "3000"));
-    cli.alone("run chains.toml --strict").end(3, &["not mixed: the chains disagree (R-hat ", "let the step be found (method.step = \"auto\")"]);
+    cli.alone("run chains.toml --strict")
+        .end(3, &["not mixed: the chains disagree (R-hat ", "let the step be found (method.step = \"auto\")"]);
 }

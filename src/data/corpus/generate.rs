@@ -23,14 +23,15 @@ pub struct GeneratedSize {
     pub tokens: u64,
 }
 
-/// About how many tokens are generated in parallel, and written while the next ones are generated. Three times as many are in memory.
+/// About how many tokens are generated in parallel. While they are written, the next ones wait and more are generated, so that memory holds
+/// three times as many.
 const TOKENS_TOGETHER: f64 = (1 << 23) as f64;
 
 /// Writes the first documents of a generator as a corpus. Their order is random already; the first `held_out` are held out, and the share
 /// `scored` of their tokens is to be predicted. `report` is called with the number of documents that are written.
 ///
 /// # Errors
-/// If the corpus cannot be written. No partial output remains.
+/// If the corpus cannot be written, or no token of the held-out documents would be scored. No partial output remains.
 pub fn write_corpus(
     generator: &CorpusGenerator,
     documents: u64,
@@ -44,12 +45,12 @@ pub fn write_corpus(
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<(Range<u64>, Documents)>>(1);
         scope.spawn(move || {
-            // From one batch to 2^20.
+            // At least one batch, at most 2^20.
             let together = BATCH * (TOKENS_TOGETHER / (generator.mean_tokens() * BATCH as f64)).clamp(1.0, 1_048_576.0) as u64;
             for first in (0..documents).step_by(together as usize) {
                 let batches: Vec<Range<u64>> = batches(first..documents.min(first + together)).collect();
                 let made = batches.into_par_iter().map(|batch| (batch.clone(), generator.documents(batch))).collect();
-                // The receiver has failed.
+                // The writer has failed, and returns its error.
                 if send.send(made).is_err() {
                     return;
                 }

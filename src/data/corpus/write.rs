@@ -1,4 +1,4 @@
-//! Writes a corpus: documents in their final order, and at last the description.
+//! Writes a corpus: documents in their final order, then the metadata.
 
 use super::limits::VERSION;
 use crate::data::dataset::growing::GrowingList;
@@ -116,17 +116,17 @@ impl CorpusWriter {
     /// Checks that there is something to predict if there are test documents.
     ///
     /// # Errors
-    /// If not; `input` is where the documents come from.
-    pub fn check_scored(&self, share: f64, input: &Path) -> Result<()> {
+    /// If not; `path` is the file that the error names.
+    pub fn check_scored(&self, share: f64, path: &Path) -> Result<()> {
         if self.test_documents == 0 || self.scored > 0 {
             return Ok(());
         }
         let what = format!(
-            "of the {} documents to hold out no token would be scored, so that there is nothing to judge topics by: hold out more documents, \
-             or score a larger share than {share} of their tokens",
+            "none of the tokens of the {} held-out documents would be scored, so that topics could not be judged: hold out more documents, or \
+             score a larger share than {share} of their tokens",
             self.test_documents
         );
-        Err(DataError::content(input, Place::File, what))
+        Err(DataError::content(path, Place::File, what))
     }
 
     fn push(&mut self, split: Split, number: u64, document: Bag, scored: &[u32]) -> Result<()> {

@@ -3,11 +3,11 @@
 use super::plan::Measurement;
 
 /// What a method needs before its run: the mode of the posterior and coordinates in which it is close to a standard normal distribution, and
-/// perhaps the noise in them. Where they cannot be found, methods that need the noise get starting points and scaled coordinates.
+/// perhaps the noise in them. For models without curvature, methods that need the noise get starting points and scaled coordinates instead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuningNeeds {
-    /// The noise that is measured in these coordinates. A method that needs it cannot run where the posterior has no mode; others then run
-    /// in the coordinates of the model.
+    /// The noise that is measured in these coordinates. If no mode is found, a method that needs it ends with an error, and others run in
+    /// the coordinates of the model.
     pub noise: Option<NoiseNeeds>,
     /// The rounds of the run; none if they are found too.
     pub rounds: Option<u64>,

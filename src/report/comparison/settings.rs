@@ -13,8 +13,9 @@ pub(super) const DATA: &str = "data.file";
 
 /// The key of the model.
 pub(super) const MODEL: &str = "model.name";
-/// The rounds between evaluations, and the first round whose predictions are averaged over evaluations.
+/// The key of the rounds between evaluations.
 const EVERY: &str = "evaluate.every";
+/// The key of the first round whose predictions are averaged over evaluations.
 const AVERAGE_FROM: &str = "evaluate.average_from";
 
 /// A configuration by dotted key.
@@ -42,7 +43,7 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
     }
 }
 
-/// The keys of [method] that have the values that the method gives them where they are left out; none of a method that is not built in.
+/// The keys of [method] whose values are the defaults of the method; none if it is not built in.
 pub(super) fn keys_at_default(config: &toml::Table) -> BTreeSet<String> {
     let mut shortest = config.clone();
     let method = shortest.get_mut("method").and_then(toml::Value::as_table_mut);
@@ -58,8 +59,8 @@ pub(super) fn keys_at_default(config: &toml::Table) -> BTreeSet<String> {
     flat(config).into_iter().filter(|(key, value)| defaults.get(key) == Some(value)).map(|(key, _)| key).collect()
 }
 
-/// Removes the keys that do not change results: those of [cluster], and the interval of evaluations where predictions are not averaged over
-/// these. Runs that differ only there are a study of it and keep them.
+/// Removes the keys that do not change results: those of [cluster], and the interval of evaluations unless predictions are averaged over
+/// them, as topic models always do. If some runs differ only in these keys, the user compares them, and they stay.
 pub(super) fn remove_keys_without_effect(runs: &mut [&mut Config]) {
     let is_averaged =
         |run: &Config| run.contains_key(AVERAGE_FROM) || run.get(MODEL).is_some_and(|model| model == LdaSettings::NAME);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_method_decides_is_known() {
+    fn keys_at_their_defaults_are_found() {
         let decided = |text: &str| keys_at_default(&text.parse().unwrap_or_default());
         let run = "agents = 4\nmodel.name = \"logistic\"\n[method]\nname = \"dsgld\"\nschedule = \"permutation\"\nchains = 7\n";
         let found = decided(run);
