@@ -180,6 +180,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
     let ((size, GeneratedSize { entries, tokens }), then) = if is_dataset {
         let held_out = test_documents.unwrap_or((documents / 10).min(MAX_TEST_DOCUMENTS));
         ensure!(held_out < documents, "--test-documents {held_out} of {documents} documents leave none to learn from");
+        make_folder_of(output)?;
         let bar = progress_bar("documents", COUNT);
         bar.set_length(documents);
         let made = write_corpus(&truth, documents, (held_out, DEFAULT_SCORED), Seed(args.seed), output, |written| {
@@ -242,14 +243,17 @@ fn written<T>(
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
 ) -> anyhow::Result<(u64, T)> {
     check(args, output)?;
-    if let Some(folder) = output.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
-    }
+    make_folder_of(output)?;
     let partial = PartialFile::new(output);
     let compressed = output.extension().is_some_and(|extension| extension == "gz");
     let written = to_file(partial.path(), compressed, write).and_then(|made| partial.commit().map(|()| made));
     let made = written.with_context(|| format!("{}: cannot write", output.display()))?;
     Ok((length(output)?, made))
+}
+
+fn make_folder_of(output: &Path) -> anyhow::Result<()> {
+    let Some(folder) = output.parent() else { return Ok(()) };
+    std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))
 }
 
 /// The bytes of a file.

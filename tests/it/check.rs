@@ -312,7 +312,7 @@ fn draws_are_told_as_far_as_they_are_known() {
         // No limit is proposed for memory that is not known.
         let is_known = !disk.contains("not known");
         assert_eq!(
-            (said.contains("--mem-per-cpu"), line("memory ").contains("on rank 0 2.5 times")),
+            (said.contains("--mem-per-cpu"), said.contains("on rank 0 2.5 times the draws")),
             (is_known, !is_known),
             "{said}"
         );

@@ -151,7 +151,7 @@ fn documents_become_a_corpus() {
         ("@docword.txt --task regression -o @n.h5", "--task is for rows"),
         ("counts @docword.txt --format lda-c -o @n.h5", "looks like UCI bag of words, not like lda-c"),
         ("counts @docword.txt --test-documents 4 -o @n.h5", "leave some to learn from"),
-        ("counts @docword.txt --test-documents 2 --scored 1e-9 -o @n.h5", "no token would be scored"),
+        ("counts @docword.txt --test-documents 2 --scored 1e-9 -o @n.h5", "none of the tokens of the 2 held-out documents"),
         ("counts @docword.txt --scored 0.2 -o @n.h5", "--scored needs test documents"),
         ("counts @docword.txt --vocabulary @words.txt -o @words.txt --force", "would replace this input file"),
         ("counts @a.csv --vocabulary @words.txt -o @n.h5", "a.csv: this looks like none of UCI bag of words"),
