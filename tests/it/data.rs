@@ -286,8 +286,8 @@ fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
     let share = held_out.scored.tokens() as f64 / (held_out.scored.tokens() + held_out.observed.tokens()) as f64;
     // 6,000 tokens.
     assert!((share - 0.1).abs() < 0.01, "{share}");
-    cli.succeed(&format!("{make} again.h5"));
-    assert_eq!(made.digest(), Corpus::open(&cli.path("again.h5")).unwrap().digest());
+    cli.succeed(&format!("{make} direct/again.h5"));
+    assert_eq!(made.digest(), Corpus::open(&cli.path("direct/again.h5")).unwrap().digest());
     cli.refuse("data make topics --documents 5 --test-documents 5 -o five.h5", &["--test-documents 5 of 5 documents leave none"]);
     cli.refuse(
         "data make topics --documents 3 --test-documents 1 --tokens 1 -o five.h5",
