@@ -50,13 +50,12 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
         Some(IDLE_RANK.saturating_add(agents).saturating_add(pointwise).saturating_add(if rank == 0 { draws } else { 0 }))
     };
     let largest = (0..ranks).filter_map(memory_of).max();
+    let draws_are_unknown = report.draws == PlannedDraws::Unknown;
     if let (Some(largest), Some(first)) = (largest, memory_of(0)) {
         let (largest, first) = (text::bytes(largest), text::bytes(first));
-        let memory = match report.draws {
-            PlannedDraws::Unknown => {
-                format!("at most about {largest} on a rank, and on rank 0 {COPIES_OF_DRAWS} times the draws in addition")
-            }
-            _ => format!("at most about {largest} on a rank, {first} on rank 0"),
+        let memory = match draws_are_unknown {
+            true => format!("at most about {largest} on a rank, and on rank 0 {COPIES_OF_DRAWS} times the draws in addition"),
+            false => format!("at most about {largest} on a rank, {first} on rank 0"),
         };
         lines.push(("memory", memory));
     }
@@ -108,7 +107,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     if hosts > report.agents {
         notes.push(format!("only {} of the ranks have an agent: agents = {hosts} uses all", report.agents));
     }
-    if report.draws == PlannedDraws::Unknown {
+    if draws_are_unknown {
         notes.push(
             "the number of draws, and so memory, is known beforehand without a length, or with burn_in and thin as well"
                 .to_owned(),
@@ -116,7 +115,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     }
     let mut shown = text::pairs(&lines);
     notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
-    let largest = largest.filter(|_| report.draws != PlannedDraws::Unknown);
+    let largest = largest.filter(|_| !draws_are_unknown);
     shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds).map(|seconds| seconds * runs as f64))
 }
 

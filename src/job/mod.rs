@@ -1,6 +1,7 @@
 //! Jobs: a validated run meets its data and is checked, carried out, resumed, or used to predict.
 
 mod check;
+mod check_report;
 mod data;
 mod error;
 mod extend;
@@ -23,7 +24,8 @@ mod start;
 pub mod topic_model;
 mod tune;
 
-pub use check::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws, check, check_sweep, notes_on_sweep};
+pub use check::{check, check_sweep, notes_on_sweep};
+pub use check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, run_to_resume};

@@ -36,7 +36,7 @@ where
         }
     };
     // The job that uses the folder is this one.
-    check_same(&kept, &run.clone().into(), (data.map(DataFile::path), digest), None, folder.path(), registry)?;
+    check_same(&kept, &run.clone().into(), (data.map(DataFile::path), digest), || None, folder.path(), registry)?;
     Ok(kept.finished)
 }
 
@@ -92,16 +92,16 @@ pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registr
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
     let run = &as_made_longer(&kept, run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
-    check_same(&kept, run, (file, digest), job_using(folder), folder, registry)?;
+    check_same(&kept, run, (file, digest), || job_using(folder), folder, registry)?;
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
 }
 
-/// Checks that a folder holds this run on the data with this file and digest. Another job may use it.
+/// Checks that a folder holds this run on the data with this file and digest. If it does not, `other_job` tells which job uses it.
 fn check_same(
     kept: &ExistingRun,
     run: &Run,
     (file, digest): (Option<&Path>, &str),
-    job: Option<String>,
+    other_job: impl FnOnce() -> Option<String>,
     folder: &Path,
     registry: &Registry,
 ) -> Result<(), JobError> {
@@ -114,7 +114,7 @@ fn check_same(
             None => differs,
         };
         let longer = if kept.finished { longer_run(kept, run, folder, registry) } else { None };
-        return Err(ResultsError::OtherRun { folder: path, differs, job, longer }.into());
+        return Err(ResultsError::OtherRun { folder: path, differs, job: other_job(), longer }.into());
     }
     if kept.data_digest != digest {
         let file = file.map_or_else(String::new, |file| file.display().to_string());

@@ -2,7 +2,9 @@
 
 mod settings;
 
-use self::settings::{Config, DATA, SEED, differing, flatten, keys_at_default, remove_keys_without_effect, shortened};
+use self::settings::{
+    Config, DATA, METHOD, MODEL, SEED, differing, flatten, keys_at_default, remove_keys_without_effect, shortened,
+};
 use super::error::{ReportError, Result};
 use super::judgment::JudgmentOutcome;
 use super::loo::{self, PredictiveScore, predictive_scores};
@@ -17,8 +19,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The key of the method.
-const METHOD: &str = "method.name";
 /// Settings that decide how much work a round is.
 const SETTINGS_OF_A_ROUND: [&str; 7] =
     [METHOD, "method.steps", "method.local_steps", "method.iterations", "method.period", "method.trajectory", "method.batch"];
@@ -179,7 +179,7 @@ impl Comparison {
             self.runs.iter().all(|run| run.config.get(key) == Some(first)).then(|| format!("{noun} {first}"))
         };
         let data = self.runs.first().filter(|_| self.same_data).and_then(|run| run.config.get(DATA)).map(|file| data_label(file));
-        let facts = [common(METHOD, "method"), common("model.name", "model"), data, common(SEED, "seed")];
+        let facts = [common(METHOD, "method"), common(MODEL, "model"), data, common(SEED, "seed")];
         let count = format!("{} runs", self.runs.len());
         facts.into_iter().flatten().chain([count]).collect::<Vec<_>>().join(" · ")
     }
@@ -360,7 +360,7 @@ fn groups(runs: &[Entry], metrics: &[String], differs: &[String], same_data: boo
     let label_of = |member: usize| -> String {
         let value = |key: &String| runs[member].settings.get(key).and_then(Option::as_deref);
         let parts = keys.iter().zip(&short).filter_map(|(key, short)| match key.as_str() {
-            METHOD | "model.name" => value(key).map(str::to_owned),
+            METHOD | MODEL => value(key).map(str::to_owned),
             _ => value(key).map(|value| format!("{short} {value}")),
         });
         parts.collect::<Vec<_>>().join(", ")
@@ -404,7 +404,7 @@ impl Entry {
         let at_default = keys_at_default(&parsed);
         flatten("", &toml::Value::Table(parsed), &mut config);
         config.entry(METHOD.into()).or_insert_with(|| summary.method.clone());
-        config.entry("model.name".into()).or_insert_with(|| summary.model.clone());
+        config.entry(MODEL.into()).or_insert_with(|| summary.model.clone());
         config.entry(SEED.into()).or_insert_with(|| summary.seed.to_string());
         let metrics = summary.best_metrics();
         Ok(Self {

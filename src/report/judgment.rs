@@ -82,7 +82,7 @@ impl Judgment {
         let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
         let group = groups.iter().find(|group| group.group == POSTERIOR)?;
         if group.kind == SampleKind::Chains && group.draws <= 1 {
-            return Some(single_draws(group.draws, evidence.last_is_finite, longer));
+            return Some(single_draws(group.draws, evidence.single_draws_are_finite, longer));
         }
         if group.estimates.is_empty() {
             return None;
@@ -114,8 +114,8 @@ const RECALIBRATED: &str = "The draws were moved to the mean and covariance that
 /// The judgment of chains of which one has at most one draw.
 fn single_draws(draws: usize, is_finite: bool, longer: &str) -> Judgment {
     if !is_finite {
-        let text = "diverged: draws are not finite. Do not use this run; set a smaller step".into();
-        return Judgment { outcome: JudgmentOutcome::Diverged, text };
+        let (outcome, text) = not_finite("draws");
+        return Judgment { outcome, text };
     }
     let draws = text::counted(draws, "draw");
     let text = format!("bias unknown: a chain has only {draws}, which says nothing about its spread. Run longer{longer}");
@@ -126,8 +126,11 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     let is_finite = |value: f64| value.is_finite();
     let wrong =
         group.estimates.iter().find(|parameter| !is_finite(parameter.estimate.mean) || !is_finite(parameter.estimate.sd))?;
-    let text = format!("diverged: draws of {} are not finite. Do not use this run; set a smaller step", wrong.name);
-    Some((JudgmentOutcome::Diverged, text))
+    Some(not_finite(&format!("draws of {}", wrong.name)))
+}
+
+fn not_finite(what: &str) -> (JudgmentOutcome, String) {
+    (JudgmentOutcome::Diverged, format!("diverged: {what} are not finite. Do not use this run; set a smaller step"))
 }
 
 /// What a result file says of a run beside estimates.
@@ -142,7 +145,7 @@ pub struct Evidence {
     /// Where the draws were before they were moved, if they were.
     pub recalibrated_from: Option<String>,
     /// Whether all draws are finite, if the chains have only one each; otherwise true.
-    last_is_finite: bool,
+    single_draws_are_finite: bool,
     /// Whether the run file gives the step, which is otherwise found.
     has_own_step: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
@@ -163,14 +166,14 @@ impl Evidence {
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
-            last_is_finite: last_is_finite(file)?,
+            single_draws_are_finite: single_draws_are_finite(file)?,
             has_own_step: has_own_step(&file.info().config),
             longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
 }
 
-fn last_is_finite(file: &ResultFile) -> Result<bool> {
+fn single_draws_are_finite(file: &ResultFile) -> Result<bool> {
     if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
         return Ok(true);
     }

@@ -10,7 +10,8 @@ pub(super) const SEED: &str = "seed";
 const DATA_SEED: &str = "data.seed";
 /// The key of the dataset.
 pub(super) const DATA: &str = "data.file";
-
+/// The key of the method.
+pub(super) const METHOD: &str = "method.name";
 /// The key of the model.
 pub(super) const MODEL: &str = "model.name";
 /// The key of the rounds between evaluations.
