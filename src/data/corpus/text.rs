@@ -9,7 +9,7 @@ use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::format::{Format, format_of};
 use crate::data::readers::lines::{MAX_LINE, lines};
 use crate::data::readers::source::{Source, read_error};
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -218,7 +218,7 @@ fn read_bags(
     tokenizer: &mut Tokenizer,
     each: &mut DocumentSink,
 ) -> Result<(TextReport, TokenCounts)> {
-    let mut numbers: HashMap<&str, u32> = HashMap::with_capacity(vocabulary.len());
+    let mut numbers: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(vocabulary.len(), FxBuildHasher);
     for (number, word) in (0..).zip(vocabulary) {
         numbers.entry(word).or_insert(number);
     }

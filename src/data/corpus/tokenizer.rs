@@ -25,29 +25,54 @@ impl Tokenizer {
     /// Calls `each` with the words of a text in order. Returns whether the text is valid UTF-8; invalid bytes are read as Latin-1.
     pub fn each(&mut self, text: &[u8], mut each: impl FnMut(&str)) -> bool {
         let text = decode(text);
-        let mut rest: &str = &text;
-        while let Some(start) = first_letter(rest) {
-            let (end, ascii) = letter_run(&rest[start..]);
-            let (run, after) = rest[start..].split_at(end);
-            rest = after;
-            if self.normalize(run, ascii) {
-                each(&self.word);
+        let bytes = text.as_bytes();
+        let class = |at: usize| bytes.get(at).map_or(Class::Other, |&byte| CLASSES[usize::from(byte)]);
+        let mut at = 0;
+        while at < bytes.len() {
+            // Most words are of ASCII letters, and in lower case already.
+            let start = at;
+            let mut has_upper_case = false;
+            while let letter @ (Class::LowerCase | Class::UpperCase) = class(at) {
+                has_upper_case |= letter == Class::UpperCase;
+                at += 1;
             }
+            if class(at) == Class::NotAscii {
+                at = start + self.each_of_any_letters(&text[start..], &mut each);
+                continue;
+            }
+            if (self.shortest..=MAX_WORD_LENGTH).contains(&(at - start)) {
+                let word = &text[start..at];
+                if has_upper_case {
+                    self.word.clear();
+                    self.word.push_str(word);
+                    self.word.make_ascii_lowercase();
+                    each(&self.word);
+                } else {
+                    each(word);
+                }
+            }
+            // What follows the word, or one of several characters between words.
+            at += 1;
         }
         matches!(text, Cow::Borrowed(_))
     }
 
+    /// Calls `each` with the word at the start of a text, if there is one. Returns the length of what has been read, which is above 0.
+    fn each_of_any_letters(&mut self, text: &str, each: &mut impl FnMut(&str)) -> usize {
+        let length = letter_run(text);
+        if length == 0 {
+            return text.chars().next().map_or(1, char::len_utf8);
+        }
+        if self.normalize(&text[..length]) {
+            each(&self.word);
+        }
+        length
+    }
+
     /// Sets `word` to the normalized form of a run of letters. Returns whether its length is in range.
-    fn normalize(&mut self, run: &str, ascii: bool) -> bool {
+    fn normalize(&mut self, run: &str) -> bool {
         let lengths = self.shortest..=MAX_WORD_LENGTH;
         self.word.clear();
-        if ascii {
-            if lengths.contains(&run.len()) {
-                self.word.push_str(run);
-                self.word.make_ascii_lowercase();
-            }
-            return !self.word.is_empty();
-        }
         // A letter can consist of several code points.
         if run.chars().nth(4 * MAX_WORD_LENGTH).is_some() {
             return false;
@@ -74,45 +99,42 @@ fn decode(text: &[u8]) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// The position of the first letter.
-fn first_letter(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        if byte.is_ascii_alphabetic() {
-            return Some(at);
-        }
-        at += match text[at..].chars().next() {
-            Some(c) if !c.is_ascii() => {
-                if c.is_alphabetic() {
-                    return Some(at);
-                }
-                c.len_utf8()
-            }
-            _ => 1,
-        };
-    }
-    None
+/// The class of a byte of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    LowerCase,
+    UpperCase,
+    /// Any other ASCII character.
+    Other,
+    /// A part of another character.
+    NotAscii,
 }
 
-/// The number of bytes of the letters at the start of the text, and whether all are ASCII.
-fn letter_run(text: &str) -> (usize, bool) {
-    let bytes = text.as_bytes();
-    let (mut at, mut ascii) = (0, true);
-    while let Some(byte) = bytes.get(at) {
-        if byte.is_ascii_alphabetic() {
-            at += 1;
-        } else if byte.is_ascii() {
-            break;
-        } else {
-            match text[at..].chars().next() {
-                Some(c) if c.is_alphabetic() || is_combining_mark(c) || is_invisible(c) => at += c.len_utf8(),
-                _ => break,
-            }
-            ascii = false;
-        }
+/// The class of each byte.
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        // Below 256.
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' => Class::LowerCase,
+            b'A'..=b'Z' => Class::UpperCase,
+            0..=127 => Class::Other,
+            _ => Class::NotAscii,
+        };
+        byte += 1;
     }
-    (at, ascii)
+    classes
+};
+
+/// The number of bytes of the letters at the start of the text, with what belongs to them.
+fn letter_run(text: &str) -> usize {
+    let mut characters = text.char_indices();
+    if !characters.next().is_some_and(|(_, first)| first.is_alphabetic()) {
+        return 0;
+    }
+    let is_part = |c: char| c.is_alphabetic() || is_combining_mark(c) || is_invisible(c);
+    characters.find(|&(_, c)| !is_part(c)).map_or(text.len(), |(at, _)| at)
 }
 
 /// Whether a character is an invisible part of a word: the soft hyphen, the zero-width non-joiner or the zero-width joiner.

@@ -6,7 +6,8 @@ use super::tokenizer::Tokenizer;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::lines::lines;
 use crate::data::readers::source::Source;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of different words that are counted. It bounds memory: a word takes about 150 bytes.
@@ -109,7 +110,7 @@ struct WordCount {
 /// Counts the words of documents.
 #[derive(Default)]
 pub(super) struct WordCounts {
-    numbers: HashMap<Box<str>, u32>,
+    numbers: FxHashMap<Box<str>, u32>,
     counts: Vec<WordCount>,
 }
 
