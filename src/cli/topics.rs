@@ -5,7 +5,7 @@ use crate::config::Registry;
 use crate::job::topic_model::TopicModel;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
-use crate::report::topics::{Stability, TopicOptions, TopicReport, page, write_arrays};
+use crate::report::topics::{DocumentGroups, Stability, TopicOptions, TopicReport, page, write_arrays};
 use crate::text;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
@@ -16,6 +16,9 @@ Examples:
   mpibayes topics runs/first
   mpibayes topics runs/first --words 20 --json | jq '.topics[0].words'
   mpibayes topics runs/first --html topics.html            # a map, words by relevance, top documents
+
+  How the shares of the topics change over time, or differ between sources:
+    mpibayes topics runs/first --by dates.csv --html topics.html
 
   Whether other seeds find the same topics:
     mpibayes topics runs/seed-1 --stability runs/seed-2 runs/seed-3
@@ -44,6 +47,13 @@ pub struct TopicsArgs {
     /// The most training documents to use for shares, coherence and top documents; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub documents: usize,
+    /// Shares of the topics in groups of documents: a CSV file with a header and a row for each imported document, in their order. Dates
+    /// (2024-05-17) are grouped by days, months or years
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["stability", "arrays"])]
+    pub by: Option<PathBuf>,
+    /// The column of that file, if it has several
+    #[arg(long, value_name = "NAME", requires = "by")]
+    pub column: Option<String>,
     /// Match the topics one to one with those of other runs, and print how similar they are
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["html", "arrays"])]
     pub stability: Vec<PathBuf>,
@@ -95,7 +105,9 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         Ok((run.display().to_string(), other))
     });
     let others = others.collect::<anyhow::Result<Vec<_>>>()?;
-    let options = TopicOptions { chain: args.chain, words: args.words as usize, documents: args.documents };
+    let groups = args.by.as_ref().map(|path| DocumentGroups::read(path, args.column.as_deref())).transpose()?;
+    let (words, groups) = (args.words as usize, groups.as_ref());
+    let options = TopicOptions { chain: args.chain, words, documents: args.documents, groups };
     let report = TopicReport::new(&results.path, &model, &corpus, options)?;
     if !others.is_empty() {
         let stability = Stability::new(&report.topics, &model, others)?;

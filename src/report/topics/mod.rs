@@ -1,9 +1,11 @@
 //! The topics of a run: top words and documents, shares of the tokens and coherence, and the arrays that pyLDAvis takes.
 
+mod groups;
 mod map;
 mod page;
 mod stability;
 
+pub use groups::{DocumentGroups, GroupSizes};
 pub use page::page;
 pub use stability::{Match, MatchedTopic, Stability};
 
@@ -14,6 +16,7 @@ use crate::lda::{Bag, Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
 use crate::results::{Grid, GridFile};
 use crate::text;
+use groups::GroupTokens;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +44,9 @@ pub struct TopicReport {
     pub mean_umass: f64,
     /// Mean coherence by normalized pointwise mutual information.
     pub mean_npmi: f64,
+    /// The groups of these documents, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<GroupSizes>,
     /// The topics, the largest first.
     pub topics: Vec<Topic>,
 }
@@ -52,6 +58,9 @@ pub struct Topic {
     pub topic: usize,
     /// Its share of all tokens.
     pub share: f64,
+    /// Its share of the tokens of each group of documents, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub share_of_groups: Vec<f64>,
     /// Its coherence by UMass.
     pub umass: f64,
     /// Its coherence by normalized pointwise mutual information.
@@ -108,26 +117,29 @@ fn frequent_words(model: &TopicModel, bag: Bag<'_>) -> Vec<String> {
 
 /// What a report of topics covers.
 #[derive(Clone, Copy, Debug)]
-pub struct TopicOptions {
+pub struct TopicOptions<'a> {
     /// The chain: topics of different chains have no common order.
     pub chain: usize,
     /// Top words of each topic.
     pub words: usize,
     /// The most training documents to use for shares, coherence and top documents; 0 for all.
     pub documents: usize,
+    /// Groups of documents to report shares of.
+    pub groups: Option<&'a DocumentGroups>,
 }
 
 impl TopicReport {
     /// Computes shares and coherence of the topics of a run.
     ///
     /// # Errors
-    /// When the documents cannot be read.
-    pub fn new(run: &Path, model: &TopicModel, corpus: &Adopted, options: TopicOptions) -> Result<Self> {
+    /// When the documents cannot be read, or one has no row in the table of groups.
+    pub fn new(run: &Path, model: &TopicModel, corpus: &Adopted, options: TopicOptions<'_>) -> Result<Self> {
         let all = corpus.documents(Split::Train);
         let documents = if options.documents == 0 { all } else { options.documents.min(all) };
         let top_words: Vec<Vec<u32>> = (0..model.topics()).map(|topic| model.top_words(topic, options.words)).collect();
         let mut counts = CoherenceCounts::new(&top_words);
         let mut tokens = vec![0.0; model.topics()];
+        let mut of_groups = options.groups.map(|groups| GroupTokens::new(groups, model.topics()));
         let mut found = TopDocuments { model, of_topics: (0..model.topics()).map(|_| Vec::new()).collect() };
         for first in (0..documents).step_by(BLOCK) {
             let range = first..(first + BLOCK).min(documents);
@@ -136,6 +148,9 @@ impl TopicReport {
             for ((weights, bag), number) in model.weights(&block, first as u64).rows().into_iter().zip(block.iter()).zip(numbers)
             {
                 found.add(bag, number, weights.iter().copied());
+                if let Some(of_groups) = &mut of_groups {
+                    of_groups.add(number, bag.tokens() as f64, weights.iter().copied())?;
+                }
                 tokens.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight * bag.tokens() as f64);
             }
         }
@@ -151,6 +166,7 @@ impl TopicReport {
             .map(|(((topic, words), coherence), documents)| Topic {
                 topic,
                 share: tokens[topic] / sum,
+                share_of_groups: of_groups.as_ref().map(|groups| groups.shares(topic)).unwrap_or_default(),
                 umass: coherence.umass,
                 npmi: coherence.npmi,
                 words: words.iter().map(|&word| model.words[word as usize].clone()).collect(),
@@ -160,7 +176,8 @@ impl TopicReport {
             .collect();
         topics.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.topic.cmp(&b.topic)));
         let (run, chain, draws) = (run.to_owned(), options.chain, model.draws);
-        Ok(Self { run, chain, draws, documents, tokens: sum, mean_umass, mean_npmi, topics })
+        let groups = of_groups.map(GroupTokens::into_sizes);
+        Ok(Self { run, chain, draws, documents, tokens: sum, mean_umass, mean_npmi, groups, topics })
     }
 }
 
@@ -190,13 +207,20 @@ impl std::fmt::Display for TopicReport {
             text::counted(self.draws, "draw"),
             text::counted(self.documents, "training document"),
         )?;
+        if let Some(groups) = &self.groups {
+            writeln!(f, "{groups}")?;
+        }
         let cells = |cell: &dyn Fn(&Topic) -> String| self.topics.iter().map(cell).collect::<Vec<_>>();
-        let columns = [
+        let mut columns = vec![
             ("topic".to_owned(), cells(&|topic| topic.topic.to_string())),
             ("share".into(), cells(&|topic| format!("{:.2} %", 100.0 * topic.share))),
             ("NPMI".into(), cells(&|topic| decimals(topic.npmi, 3))),
             ("UMass".into(), cells(&|topic| decimals(topic.umass, 2))),
         ];
+        if let Some(groups) = &self.groups {
+            let shares: Vec<&[f64]> = self.topics.iter().map(|topic| &topic.share_of_groups[..]).collect();
+            columns.extend(groups::columns(groups, &shares));
+        }
         write_with_words(f, &columns, self.topics.iter().map(|topic| &topic.words[..]))?;
         writeln!(f, "mean NPMI {}, mean UMass {}", decimals(self.mean_npmi, 3), decimals(self.mean_umass, 2))
     }

@@ -1,7 +1,7 @@
 //! A page of topics for a browser: a map, the words of each topic by relevance, and its top documents, in one HTML file.
 
 use super::map;
-use super::{Topic, TopicReport};
+use super::{GroupSizes, Topic, TopicReport};
 use crate::job::topic_model::TopicModel;
 use crate::report::error::{ReportError, Result};
 use crate::text;
@@ -27,6 +27,7 @@ struct Page<'a> {
     /// Tokens of the documents that shares are of.
     tokens: f64,
     shown: usize,
+    groups: Option<&'a GroupSizes>,
     topics: Vec<TopicOnPage<'a>>,
     words: Vec<WordOnPage<'a>>,
 }
@@ -92,6 +93,7 @@ pub fn page(report: &TopicReport, model: &TopicModel) -> Result<String> {
         ),
         tokens: report.tokens,
         shown: WORDS,
+        groups: report.groups.as_ref(),
         topics: topics.collect(),
         words: words.collect(),
     };
