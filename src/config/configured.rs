@@ -19,6 +19,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn sharing(&self) -> Sharing;
     /// Whether its draws are meant to follow the posterior.
     fn samples(&self) -> bool;
+    /// Whether it takes seed words of topics.
+    fn seeded_topics(&self) -> bool;
     /// The settings with every default.
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
     /// The same method with the defaults that depend on the number of agents.
@@ -57,6 +59,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn samples(&self) -> bool {
         S::SAMPLES
+    }
+
+    fn seeded_topics(&self) -> bool {
+        S::SEEDED_TOPICS
     }
 
     fn table(&self) -> Result<toml::Table, toml::ser::Error> {

@@ -5,6 +5,7 @@ use super::data::{DataFile, schema};
 use super::notes::notes_on_rows;
 use super::prepare::{JobData, other_kind};
 use super::problem::assign;
+use super::seed_words::seed_words;
 use super::tune::can_be_tuned;
 use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
@@ -344,6 +345,7 @@ impl Checked for Corpus {
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
         let corpus = require_data(corpus)?;
+        seed_words(run, corpus)?;
         let parameters = corpus.words() as usize * run.model.topics as usize;
         let limit = run.method.estimate(run.settings.agents, parameters).longest_document;
         let rows = match corpus.longest(Split::Train).zip(limit) {
@@ -387,8 +389,8 @@ impl Checked for Corpus {
         None
     }
 
-    fn notes_on_data(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Vec<String> {
-        Vec::new()
+    fn notes_on_data(run: &RunOf<Self>, corpus: &Arc<CorpusFile>) -> Vec<String> {
+        seed_words(run, corpus).map(|(_, notes)| notes).unwrap_or_default()
     }
 }
 

@@ -19,6 +19,7 @@ mod recalibrate;
 mod records;
 mod resume;
 pub mod scoring;
+mod seed_words;
 mod shards;
 mod start;
 pub mod topic_model;

@@ -8,8 +8,9 @@ use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
+use super::seed_words::seed_words;
 use super::shards::describe_sizes;
-use super::topic_model::{PHI, vocabulary};
+use super::topic_model::{ALPHA, PHI, vocabulary};
 use super::tune::{Tuned, tune};
 use crate::cluster::{AgentId, AnyMethod, JobOptions, Outcome};
 use crate::config::{ConfigError, Precision, RunFileKind, RunOf, RunSettings, TableEvaluation, evaluation_interval};
@@ -234,7 +235,9 @@ impl JobData for Corpus {
 
     fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>, _: Option<&Tuned>) -> Result<Prepared, JobError> {
         let corpus = require_data(corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
-        let LdaSettings { topics, alpha, beta } = run.model;
+        let &LdaSettings { topics, alpha, beta, .. } = &run.model;
+        let (seeds, notes_on_seeds) =
+            seed_words(run, corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let agents = run.settings.agents();
         let ranges = ranges(run, corpus)?;
         let sizes = describe_sizes(ranges.iter().map(Range::len), Self::WORDS.entry);
@@ -243,7 +246,8 @@ impl JobData for Corpus {
             let shard = CorpusShard::new(train.clone(), ranges[agent as usize].clone());
             Ok(Box::new(shard) as Box<dyn DocumentSource>)
         };
-        let problem = TopicProblem { agents, vocabulary: corpus.words(), topics, alpha, beta, documents: Arc::new(documents) };
+        let (vocabulary_size, seeds, documents) = (corpus.words(), Arc::new(seeds), Arc::new(documents));
+        let problem = TopicProblem { agents, vocabulary: vocabulary_size, topics, alpha, beta, seeds, documents };
         let method = F::method(run.method.as_ref(), problem.clone());
 
         let (held_out, test) = (corpus.documents(Split::Test), corpus.clone());
@@ -257,7 +261,10 @@ impl JobData for Corpus {
         let evaluation = TopicEvaluation { every, problem, held_out: Arc::new(slice), sweeps, posterior };
         let evaluation = (every > 0 && held_out > 0).then_some(evaluation);
 
-        let parts = vec![Part::new(PHI, &[corpus.words() as usize, topics as usize])];
+        let mut parts = vec![Part::new(PHI, &[corpus.words() as usize, topics as usize])];
+        if posterior.has_alphas {
+            parts.push(Part::new(ALPHA, &[topics as usize]));
+        }
         let groups = vec![SampleGroup { name: POSTERIOR.into(), parts, kind: SampleKind::Topics }];
         let corpus = corpus.clone();
         let final_arrays: FinalArrays = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
@@ -265,7 +272,7 @@ impl JobData for Corpus {
             method: method.start(run.method.name(), evaluation),
             groups,
             sizes,
-            notes: run.method.notes(agents),
+            notes: [run.method.notes(agents), notes_on_seeds].concat(),
             scoring: None,
             pointwise: None,
             final_arrays,

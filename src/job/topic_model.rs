@@ -4,10 +4,11 @@ use super::error::JobError;
 use crate::config::{Registry, Run};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
-use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::lda::{Alpha, Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::models::Part;
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, HISTORY, POSTERIOR, ResultFile};
-use ndarray::{Array2, Axis};
+use ndarray::{Array1, Array2, Axis, s};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// The name of the topics among a run's draws: φ (W × K).
 pub const PHI: &str = "phi";
+/// The name of α of each topic among a run's draws, where these are estimated.
+pub(super) const ALPHA: &str = "alpha";
 /// The group of the result file that has the words.
 const VOCABULARY: &str = "vocabulary";
 /// How long a document is sampled whose topics are asked for.
@@ -53,8 +56,8 @@ pub struct TopicModel {
     pub corpus: PathBuf,
     /// How many draws it is the mean of.
     pub draws: usize,
-    /// α: where the run has estimated it, what it was in the end.
-    alpha: f64,
+    /// α: where the run has estimated it, what it was in the end, or for α of each topic their mean over the draws.
+    alpha: Alpha,
     seed: Seed,
     /// φ ready for being drawn from.
     table: WordTable<f32>,
@@ -90,22 +93,34 @@ impl TopicModel {
                 return Err(cannot(format!("there is no chain {chain} with draws. Chains with draws: {chains}")));
             }
         };
-        let mut phi = Array2::zeros((words.len(), settings.topics as usize));
+        let (size, topics) = (words.len() * settings.topics as usize, settings.topics as usize);
+        let mut mean = Array1::<f32>::zeros(file.shape(POSTERIOR)?.2.iter().map(Part::size).sum::<usize>());
         for draw in 0..draws {
-            let one = file.draws::<f32>(POSTERIOR, &[(chain, draw)])?;
-            let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
-            phi.scaled_add(1.0 / draws as f32, &one);
+            mean.scaled_add(1.0 / draws as f32, &file.draws::<f32>(POSTERIOR, &[(chain, draw)])?.row(0));
         }
-        let history = file.find_table(HISTORY)?.unwrap_or_default();
-        let estimated = history.column("alpha").and_then(|alpha| alpha.last().copied());
+        if mean.len() != size && mean.len() != size + topics {
+            return Err(cannot("its topics do not fit its words".into()));
+        }
+        let alphas: Vec<f64> = mean.iter().skip(size).map(|&alpha| f64::from(alpha)).collect();
+        let phi = mean.slice_move(s![..size]).into_shape_with_order((words.len(), topics));
+        let phi = phi.map_err(|_| cannot("its topics do not fit its words".into()))?;
+        let alpha = match alphas.is_empty() {
+            true => {
+                let history = file.find_table(HISTORY)?.unwrap_or_default();
+                let estimated = history.column("alpha").and_then(|alpha| alpha.last().copied());
+                Alpha::Symmetric(estimated.unwrap_or(settings.alpha))
+            }
+            false => Alpha::Asymmetric(alphas),
+        };
         // As many as words, which are u32.
         let all: Vec<u32> = (0..words.len() as u32).collect();
-        let mut table = WordTable::new(words.len() as u32, phi.ncols());
+        let mut table = WordTable::new(words.len() as u32, topics);
+        table.set_relative_alpha(alpha.relative(topics));
         table.fill(std::iter::once(Bag { words: &all, counts: &[] }), |word, out| {
             out.iter_mut().zip(phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
         });
         let corpus = run.data.map(|data| data.file).unwrap_or_default();
-        Ok(Self { words, phi, corpus, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(run.settings.seed), table })
+        Ok(Self { words, phi, corpus, draws, alpha, seed: Seed(run.settings.seed), table })
     }
 
     /// K.
@@ -136,7 +151,7 @@ impl TopicModel {
         let topics = self.topics();
         let mut weights = Array2::zeros((documents.len(), topics));
         weights.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each_init(
-            || (DocumentGibbs::new(topics, self.alpha), vec![0.0; topics]),
+            || (DocumentGibbs::new(topics, self.alpha.mean()), vec![0.0; topics]),
             |(gibbs, weights), (document, mut row)| {
                 let mut stream = self.seed.stream(Who::Run, first + document as u64, Purpose::Completion);
                 gibbs.weights(documents.document(document), &self.table, SWEEPS, &mut stream, weights);

@@ -425,7 +425,13 @@ impl Weights {
     #[inline(always)]
     fn draw<U: SimdLevel>(&self, stream: &mut Stream) -> usize {
         let (blocks, groups) = (self.q.as_chunks().0, self.block_sums.as_chunks::<LANES>().0);
-        draw::<U>(blocks, groups.len(), |group| groups[group].map(|block_sum| block_sum as f32), self.sum, || uniform(stream))
+        draw::<U>(
+            |block| blocks[block],
+            groups.len(),
+            |group| groups[group].map(|block_sum| block_sum as f32),
+            self.sum,
+            || uniform(stream),
+        )
     }
 }
 

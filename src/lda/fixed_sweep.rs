@@ -1,13 +1,13 @@
 //! Gibbs sweeps over the topics of all tokens with fixed φ, which is exact for the documents given φ and needs no order of them.
 //!
-//! P(z = k | rest of the document, φ) ∝ n_dk φ_kw + α φ_kw, with n_dk the other tokens of the document. In a document with few tokens the
+//! P(z = k | rest of the document, φ) ∝ n_dk φ_kw + α_k φ_kw, with n_dk the other tokens of the document. In a document with few tokens the
 //! first term is Σ_j φ_(z_j)w over its other tokens, gathered from the row of the word: whoever draws a token j takes its topic, and no
 //! counts are kept. In a document with many tokens n_dk is an array. The second term has sums over chunks of topics, as tables of topics
 //! have them.
 //!
 //! All SIMD levels give the same bits, because they add the same numbers in the same order.
 
-use super::lanes::{LANES, below, draw, lane_sum, place_of, scan};
+use super::lanes::{LANES, below, draw, lane_sum, place_of, product, scan};
 use super::token_blocks::{TokenBlock, TokenBlocks};
 use super::topic_table::TopicTable;
 use crate::random::mix;
@@ -27,9 +27,9 @@ const WORDS_COUNTED_TOGETHER: usize = 64;
 /// What a sweep depends on, beside the tokens and their topics.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedSweep<'a> {
-    /// φ.
+    /// φ, and α_k of each topic as a multiple of their mean.
     pub table: &'a TopicTable,
-    /// α, the prior count of each topic in a document.
+    /// The mean of α_k, the prior count of a topic in a document.
     pub alpha: f64,
     /// The key of all random numbers of the sweep.
     pub key: u64,
@@ -169,6 +169,8 @@ struct Scratch {
     topics: Vec<u16>,
     /// n_dk of the documents with many tokens, padded.
     counts: Vec<u16>,
+    /// α_k of each topic, padded.
+    alphas: Vec<f32>,
     /// Sums over the lanes up to each step.
     sums: Vec<[f32; LANES]>,
 }
@@ -194,6 +196,8 @@ impl Scratch {
         self.topics.resize(topics.len() + LANES, 0);
         self.documents.clear();
         self.counts.clear();
+        self.alphas.clear();
+        self.alphas.extend(sweep.table.relative_alpha().iter().map(|&relative| (sweep.alpha * f64::from(relative)) as f32));
         let mut longest = 0;
         for (number, span) in (0..).zip(block.starts.windows(2)) {
             let (start, length) = (span[0], span[1] - span[0]);
@@ -222,8 +226,8 @@ impl SimdKernel for BlockSweep<'_> {
     fn compute<U: SimdLevel>(self) {
         let Self { block, sweep: sweep @ FixedSweep { table, alpha, .. }, form, topics: saved, new_topics, scratch } = self;
         scratch.load(block, sweep, form, saved);
-        let Scratch { documents, topics, counts, sums } = scratch;
-        let (topic_count, own_parts) = (table.topics(), table.own());
+        let Scratch { documents, topics, counts, alphas, sums } = scratch;
+        let (topic_count, own_parts, relative_alpha) = (table.topics(), table.own(), table.relative_alpha());
         let chunks = own_parts.len() / LANES;
         new_topics.resize(block.len(), 0);
         let mut begin = 0;
@@ -256,19 +260,19 @@ impl SimdKernel for BlockSweep<'_> {
                     let last = list_sums::<U>(&topics[start..start + steps * LANES], phi, (cursor, length), (old, own), sums);
                     let running = scan::<U>(&last);
                     let document_sum = f64::from(running[LANES - 1]);
-                    let prior_sum = alpha * (all - f64::from(own));
+                    let prior_sum = alpha * (all - f64::from(own * relative_alpha[usize::from(old)]));
                     let point = (upper(hash) * (document_sum + prior_sum)) as f32;
                     if point < running[LANES - 1] {
                         topics[start + find(&sums[..steps], &running, below::<U>(&running, point), point)]
                     } else if prior_sum > 0.0 {
-                        draw_from_prior::<U>(phi, groups, all, (old, own), hash)
+                        draw_from_prior::<U>(phi, relative_alpha, groups, all, (old, own), hash)
                     } else {
                         keep(old, topic_count, hash)
                     }
                 } else {
                     let first = first_count as usize * LANES;
                     let counts = &mut counts[first..first + chunks * LANES];
-                    let last = dense_sums::<U>(counts, phi, alpha as f32, (old, own), sums);
+                    let last = dense_sums::<U>(counts, phi, alphas, (old, own), sums);
                     let running = scan::<U>(&last);
                     let point = (upper(hash) * f64::from(running[LANES - 1])) as f32;
                     let new = if point < running[LANES - 1] {
@@ -331,10 +335,18 @@ fn find(sums: &[[f32; LANES]], running: &[f32; LANES], below: u32, point: f32) -
     step * LANES + lane
 }
 
-/// Draws a topic with probability proportional to φ, which for the old topic is less by `own`. `all` is the sum of φ. The upper half of the
-/// hash has been used.
+/// Draws a topic with probability proportional to a_k φ, where φ of the old topic is less by `own`. `groups` are the sums over chunks of
+/// topics, and `all` is that over all. The upper half of the hash has been used.
 #[inline(always)]
-fn draw_from_prior<U: SimdLevel>(phi: &[f32], groups: &[[f32; LANES]], all: f64, (old, own): (u16, f32), mut hash: u64) -> u16 {
+fn draw_from_prior<U: SimdLevel>(
+    phi: &[f32],
+    relative_alpha: &[f32],
+    groups: &[[f32; LANES]],
+    all: f64,
+    (old, own): (u16, f32),
+    mut hash: u64,
+) -> u16 {
+    let (chunks, relative) = (phi.as_chunks().0, relative_alpha.as_chunks().0);
     let mut is_upper = true;
     let mut uniform = || {
         is_upper = !is_upper;
@@ -348,7 +360,9 @@ fn draw_from_prior<U: SimdLevel>(phi: &[f32], groups: &[[f32; LANES]], all: f64,
     };
     for _ in 0..MAX_ATTEMPTS {
         // Sums of the padding are 0, so a topic is drawn, and topics are below 2^16.
-        let drawn = draw::<U>(phi.as_chunks().0, groups.len(), |group| groups[group], all, &mut uniform) as u16;
+        let drawn =
+            draw::<U>(|chunk| product(&chunks[chunk], &relative[chunk]), groups.len(), |group| groups[group], all, &mut uniform)
+                as u16;
         if drawn != old || uniform() * f64::from(phi[usize::from(old)]) >= f64::from(own) {
             return drawn;
         }
@@ -368,6 +382,30 @@ fn list_sums<U: SimdLevel>(
 ) -> [f32; LANES] {
     let steps = topics.as_chunks::<LANES>().0;
     assert!(steps.len() <= sums.len(), "there are sums of every step");
+    #[cfg(target_arch = "x86_64")]
+    if U::WIDE {
+        use std::arch::x86_64::*;
+        // SAFETY: `WIDE` levels have AVX-512. Topics are at most K, for which `phi` has an element.
+        return unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            // A document has fewer than 2^16 tokens.
+            let (cursor, length) = (_mm512_set1_epi32(cursor as i32), _mm512_set1_epi32(length as i32));
+            let (old, own) = (_mm512_set1_epi32(i32::from(old)), _mm512_set1_ps(own));
+            let (mut sum, mut index) = (_mm512_setzero_ps(), lanes);
+            for (step, topics) in steps.iter().enumerate() {
+                let topics = _mm512_cvtepu16_epi32(_mm256_loadu_si256(topics.as_ptr().cast()));
+                let gathered = _mm512_i32gather_ps::<4>(topics, phi.as_ptr());
+                let is_old = _mm512_cmpeq_epi32_mask(topics, old);
+                let weights = _mm512_mask_sub_ps(gathered, is_old, gathered, own);
+                let inside = _mm512_cmpgt_epi32_mask(length, index);
+                let is_other = _mm512_mask_cmpneq_epi32_mask(inside, index, cursor);
+                sum = _mm512_mask_add_ps(sum, is_other, sum, weights);
+                index = _mm512_add_epi32(index, _mm512_set1_epi32(LANES as i32));
+                _mm512_storeu_ps(sums.get_unchecked_mut(step).as_mut_ptr(), sum);
+            }
+            std::mem::transmute::<__m512, [f32; LANES]>(sum)
+        };
+    }
     #[cfg(target_arch = "x86_64")]
     if U::AVX2 {
         use std::arch::x86_64::*;
@@ -412,18 +450,40 @@ fn list_sums<U: SimdLevel>(
     sum
 }
 
-/// The sums over lanes of (n_dk + α) φ_kw, up to each step of sixteen topics, without the token itself: the count of the topic `old` is less
+/// The sums over lanes of (n_dk + α_k) φ_kw, up to each step of sixteen topics, without the token itself: the count of the topic `old` is less
 /// by 1, and its φ by `own`. Returns the last sums.
 #[inline(always)]
 fn dense_sums<U: SimdLevel>(
     counts: &[u16],
     phi: &[f32],
-    alpha: f32,
+    alphas: &[f32],
     (old, own): (u16, f32),
     sums: &mut [[f32; LANES]],
 ) -> [f32; LANES] {
-    let (counts, phi) = (counts.as_chunks::<LANES>().0, phi.as_chunks::<LANES>().0);
+    let (counts, phi, alphas) = (counts.as_chunks::<LANES>().0, phi.as_chunks::<LANES>().0, alphas.as_chunks::<LANES>().0);
     assert!(counts.len() <= sums.len() && counts.len() == phi.len(), "there are sums of every step");
+    #[cfg(target_arch = "x86_64")]
+    if U::WIDE {
+        use std::arch::x86_64::*;
+        // SAFETY: `WIDE` levels have AVX-512.
+        return unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let (old, own, one) = (_mm512_set1_epi32(i32::from(old)), _mm512_set1_ps(own), _mm512_set1_ps(1.0));
+            let (mut sum, mut topic) = (_mm512_setzero_ps(), lanes);
+            for (step, ((counts, phi), alphas)) in counts.iter().zip(phi).zip(alphas).enumerate() {
+                let is_old = _mm512_cmpeq_epi32_mask(topic, old);
+                let counts = _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256(counts.as_ptr().cast())));
+                let others = _mm512_mask_sub_ps(counts, is_old, counts, one);
+                let others = _mm512_add_ps(others, _mm512_loadu_ps(alphas.as_ptr()));
+                let phi = _mm512_loadu_ps(phi.as_ptr());
+                let phi = _mm512_mask_sub_ps(phi, is_old, phi, own);
+                sum = _mm512_add_ps(sum, _mm512_mul_ps(others, phi));
+                topic = _mm512_add_epi32(topic, _mm512_set1_epi32(LANES as i32));
+                _mm512_storeu_ps(sums.get_unchecked_mut(step).as_mut_ptr(), sum);
+            }
+            std::mem::transmute::<__m512, [f32; LANES]>(sum)
+        };
+    }
     #[cfg(target_arch = "x86_64")]
     if U::AVX2 {
         use std::arch::x86_64::*;
@@ -431,15 +491,16 @@ fn dense_sums<U: SimdLevel>(
         return unsafe {
             let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             let (old, own) = (_mm256_set1_epi32(i32::from(old)), _mm256_set1_ps(own));
-            let (alpha, one) = (_mm256_set1_ps(alpha), _mm256_set1_ps(1.0));
+            let one = _mm256_set1_ps(1.0);
             let mut sum = [_mm256_setzero_ps(); 2];
             let mut topic = [lanes, _mm256_add_epi32(lanes, _mm256_set1_epi32(8))];
-            for (step, (counts, phi)) in counts.iter().zip(phi).enumerate() {
+            for (step, ((counts, phi), alphas)) in counts.iter().zip(phi).zip(alphas).enumerate() {
                 let loaded = _mm256_loadu_si256(counts.as_ptr().cast());
                 let halves = [_mm256_castsi256_si128(loaded), _mm256_extracti128_si256::<1>(loaded)];
                 for half in 0..2 {
                     let counts = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(halves[half]));
                     let is_old = _mm256_castsi256_ps(_mm256_cmpeq_epi32(topic[half], old));
+                    let alpha = _mm256_loadu_ps(alphas.as_ptr().add(8 * half));
                     let others = _mm256_add_ps(_mm256_sub_ps(counts, _mm256_and_ps(is_old, one)), alpha);
                     let phi = _mm256_sub_ps(_mm256_loadu_ps(phi.as_ptr().add(8 * half)), _mm256_and_ps(is_old, own));
                     sum[half] = _mm256_add_ps(sum[half], _mm256_mul_ps(others, phi));
@@ -453,10 +514,10 @@ fn dense_sums<U: SimdLevel>(
         };
     }
     let mut sum = [0.0_f32; LANES];
-    for (step, (counts, phi)) in counts.iter().zip(phi).enumerate() {
+    for (step, ((counts, phi), alphas)) in counts.iter().zip(phi).zip(alphas).enumerate() {
         for lane in 0..LANES {
             let (less, part) = if step * LANES + lane == usize::from(old) { (1.0, own) } else { (0.0, 0.0) };
-            sum[lane] += (f32::from(counts[lane]) - less + alpha) * (phi[lane] - part);
+            sum[lane] += (f32::from(counts[lane]) - less + alphas[lane]) * (phi[lane] - part);
         }
         sums[step] = sum;
     }

@@ -1,7 +1,7 @@
 //! Gibbs sampling of the topics of one document given the topics φ, at a cost that depends on the topics of the document.
 //!
-//! P(z = k | rest) ∝ (α + n_dk) φ_kw, with n_dk the other tokens of the document in topic k. This is a mixture of n_dk φ_kw over the topics
-//! of the document and α φ_kw over all topics; the latter is drawn from cumulative sums that all tokens of a word share.
+//! P(z = k | rest) ∝ (α_k + n_dk) φ_kw, with n_dk the other tokens of the document in topic k. This is a mixture of n_dk φ_kw over the
+//! topics of the document and α_k φ_kw over all topics; the latter is drawn from cumulative sums that all tokens of a word share.
 
 use super::documents::Bag;
 use super::lanes::uniform;
@@ -38,7 +38,7 @@ pub struct DocumentGibbs<F> {
 const ABSENT: u32 = u32::MAX;
 
 impl<F: Real> DocumentGibbs<F> {
-    /// A sampler with K topics and a symmetric Dirichlet prior α.
+    /// A sampler with K topics, whose α_k have the mean α; the tables have the multiples of it.
     pub fn new(topics: usize, alpha: f64) -> Self {
         Self {
             alpha: F::of(alpha),
@@ -50,12 +50,12 @@ impl<F: Real> DocumentGibbs<F> {
         }
     }
 
-    /// α.
+    /// The mean of α_k.
     pub fn alpha(&self) -> f64 {
         self.alpha.f64()
     }
 
-    /// Sets α.
+    /// Sets the mean of α_k.
     pub fn set_alpha(&mut self, alpha: f64) {
         self.alpha = F::of(alpha);
     }
@@ -88,7 +88,7 @@ impl<F: Real> DocumentGibbs<F> {
         }
     }
 
-    /// Writes the posterior mean of the topic weights of a document, θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), to `weights` (length K).
+    /// Writes the posterior mean of the topic weights of a document, θ̂_dk = (E\[n_dk\] + α_k)/(n_d + Σ_k α_k), to `weights` (length K).
     ///
     /// # Panics
     /// As [`Self::sample`], and if no sweep is kept.
@@ -98,7 +98,8 @@ impl<F: Real> DocumentGibbs<F> {
         self.sample(bag, table, sweeps, stream, |_, topic| weights[topic] += 1.0);
         let (alpha, kept) = (self.alpha(), f64::from(sweeps.kept));
         let all = bag.tokens() as f64 + alpha * weights.len() as f64;
-        weights.iter_mut().for_each(|weight| *weight = (*weight / kept + alpha) / all);
+        let each = weights.iter_mut().zip(table.relative_alpha());
+        each.for_each(|(weight, relative)| *weight = (*weight / kept + alpha * relative.f64()) / all);
     }
 
     /// Loads the tokens of a document with uniformly drawn topics.

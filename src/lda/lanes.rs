@@ -22,6 +22,12 @@ pub(super) fn smoothing(beta: f64, vocabulary: usize) -> (f32, f32) {
     (beta as f32, (beta * vocabulary as f64) as f32)
 }
 
+/// The products of each lane.
+#[inline(always)]
+pub(super) fn product(one: &[f32; LANES], other: &[f32; LANES]) -> [f32; LANES] {
+    std::array::from_fn(|lane| one[lane] * other[lane])
+}
+
 /// The sum of all lanes, added pairwise.
 #[inline(always)]
 pub(super) fn lane_sum<T: Copy + AddAssign>(mut lanes: [T; LANES]) -> T {
@@ -119,12 +125,12 @@ pub(super) fn place_of(below: u32) -> usize {
     (below / 16 * 16 + below % 4 * 4 + below % 16 / 4) as usize
 }
 
-/// Draws an index with probability proportional to `weights`, which come in blocks of sixteen. `sums` returns the sums of a group of
+/// Draws an index with probability proportional to its weight. `weights` returns those of a block of sixteen, `sums` the sums of a group of
 /// sixteen blocks, with 0 for missing blocks, `all` is the total, and `uniform` returns uniform random numbers. Weights must be at least 0,
 /// and one must be positive.
 #[inline(always)]
 pub(super) fn draw<U: SimdLevel>(
-    weights: &[[f32; LANES]],
+    weights: impl Fn(usize) -> [f32; LANES],
     groups: usize,
     sums: impl Fn(usize) -> [f32; LANES],
     all: f64,
@@ -141,7 +147,7 @@ pub(super) fn draw<U: SimdLevel>(
         }
         // Rounding may leave a remainder after the last block.
     };
-    let running = scan::<U>(&weights[block]);
+    let running = scan::<U>(&weights(block));
     loop {
         let point = (uniform() * f64::from(running[LANES - 1])) as f32;
         if point < running[LANES - 1] {
@@ -210,7 +216,7 @@ mod tests {
         let mut stream = stream();
         let (mut counts, draws) = (vec![0_u32; 20 * LANES], 400_000.0);
         for _ in 0..draws as u32 {
-            counts[draw::<Baseline>(&weights, 2, sums, all, || uniform(&mut stream))] += 1;
+            counts[draw::<Baseline>(|block| weights[block], 2, sums, all, || uniform(&mut stream))] += 1;
         }
         let (mut chi, mut free) = (0.0, -1.0);
         for (at, &count) in counts.iter().enumerate() {

@@ -1,50 +1,97 @@
-//! Maximum-likelihood estimation of the symmetric Dirichlet priors α and β from topic counts.
+//! Maximum-likelihood estimation of the Dirichlet priors α and β from topic counts.
 //!
-//! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(D a)/Γ(n + D a) Π_i Γ(n_i + a)/Γ(a) under a symmetric prior a.
-//! The fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) over many vectors increases it (Minka 2000,
-//! "Estimating a Dirichlet distribution"). It only needs the histogram of the counts (Wallach 2008, "Structured topic models for
-//! language", section 2.3).
+//! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(Σ a_i)/Γ(n + Σ a_i) Π_i Γ(n_i + a_i)/Γ(a_i) under a prior a.
+//! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) over many vectors increases
+//! it; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\] does (Minka 2000, "Estimating a
+//! Dirichlet distribution"). Both only need histograms of the counts (Wallach 2008, "Structured topic models for language", section 2.3).
 
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::digamma;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// α_k, the prior count of each topic in a document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Alpha {
+    /// The same for all topics.
+    Symmetric(f64),
+    /// One for each topic.
+    Asymmetric(Vec<f64>),
+}
+
+impl Alpha {
+    /// The mean over the topics.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Symmetric(alpha) => *alpha,
+            Self::Asymmetric(alphas) => alphas.iter().sum::<f64>() / alphas.len() as f64,
+        }
+    }
+
+    /// α of K topics.
+    ///
+    /// # Panics
+    /// The iterator does, if K is above the number of different α.
+    pub fn of_topics(&self, topics: usize) -> impl ExactSizeIterator<Item = f64> {
+        (0..topics).map(|topic| match self {
+            Self::Symmetric(alpha) => *alpha,
+            Self::Asymmetric(alphas) => alphas[topic],
+        })
+    }
+
+    /// α of K topics as multiples of the mean.
+    ///
+    /// # Panics
+    /// As [`Alpha::of_topics`].
+    pub fn relative(&self, topics: usize) -> impl ExactSizeIterator<Item = f64> {
+        let mean = self.mean();
+        self.of_topics(topics).map(move |alpha| alpha / mean)
+    }
+}
+
 /// The current values of the priors.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Priors {
     /// α, the prior of the topic weights of a document.
-    pub alpha: f64,
+    pub alpha: Alpha,
     /// β, the prior of the word probabilities of a topic.
     pub beta: f64,
 }
 
 impl Priors {
-    /// The length of [`Priors::to_words`].
-    pub const WORDS: usize = 4;
-
-    /// The bits of both values, which are appended to transferred counts.
-    pub fn to_words(self) -> [i32; Self::WORDS] {
-        let halves = |value: f64| {
+    /// The bits of all values, which are appended to transferred counts: of α, or of α_1, ..., α_K; and of β.
+    pub fn to_words(&self) -> Vec<i32> {
+        let alphas = match &self.alpha {
+            Alpha::Symmetric(alpha) => std::slice::from_ref(alpha),
+            Alpha::Asymmetric(alphas) => alphas,
+        };
+        let halves = |value: &f64| {
             let bytes = value.to_bits().to_le_bytes();
             [0, 4].map(|at| i32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])))
         };
-        let ([a, b], [c, d]) = (halves(self.alpha), halves(self.beta));
-        [a, b, c, d]
+        alphas.iter().chain([&self.beta]).flat_map(halves).collect()
     }
 
-    /// The values with these bits.
-    pub fn from_words([a, b, c, d]: [i32; Self::WORDS]) -> Self {
-        let value = |low: i32, high: i32| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
-        Self { alpha: value(a, b), beta: value(c, d) }
+    /// The values with these bits, for K topics. None if another number of values has so many words.
+    pub fn from_words(words: &[i32], topics: usize) -> Option<Self> {
+        let (pairs, []) = words.as_chunks() else { return None };
+        let value =
+            |&[low, high]: &[i32; 2]| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
+        let (beta, alphas) = pairs.split_last()?;
+        let alpha = match alphas {
+            [alpha] => Alpha::Symmetric(value(alpha)),
+            alphas if alphas.len() == topics => Alpha::Asymmetric(alphas.iter().map(value).collect()),
+            _ => return None,
+        };
+        Some(Self { alpha, beta: value(beta) })
     }
 }
 
 /// The statistics from which a prior is estimated: histograms of counts and of their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorStatistics {
-    /// The histogram of the counts n_i above 0.
-    counts: Histogram,
+    /// The histogram of the counts n_i above 0: one of all outcomes together, or one of each outcome.
+    counts: Vec<Histogram>,
     /// The histogram of the sums n.
     totals: Histogram,
 }
@@ -56,13 +103,37 @@ const MAX_STEPS: usize = 20;
 const TOLERANCE: f64 = 1e-6;
 
 impl PriorStatistics {
-    /// The statistics for α: the number of tokens of each document with each of K topics. A document has the tokens of a span.
+    /// The statistics for α: the number of tokens of each document with each of K topics, of all topics together. A document has the tokens
+    /// of a span.
     ///
     /// # Panics
     /// If a span exceeds the topics, or a topic is not below K.
     pub fn of_documents<T: Copy + Into<u32>>(spans: impl Iterator<Item = Range<usize>>, topics: &[T], all: usize) -> Self {
+        let mut counts = Tally::default();
+        let totals = Self::count_topics(spans, topics, all, |_, count| counts.add(count));
+        Self { counts: vec![counts.into()], totals }
+    }
+
+    /// As [`PriorStatistics::of_documents`], of each topic.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn of_each_topic<T: Copy + Into<u32>>(spans: impl Iterator<Item = Range<usize>>, topics: &[T], all: usize) -> Self {
+        let mut counts: Vec<Tally> = (0..all).map(|_| Tally::of_many()).collect();
+        let totals = Self::count_topics(spans, topics, all, |topic, count| counts[topic].add(count));
+        Self { counts: counts.into_iter().map(Into::into).collect(), totals }
+    }
+
+    /// Calls `add` with each topic of each document and the number of its tokens there, and perhaps with a number of 0. Returns the histogram
+    /// of the documents' tokens.
+    fn count_topics<T: Copy + Into<u32>>(
+        spans: impl Iterator<Item = Range<usize>>,
+        topics: &[T],
+        all: usize,
+        mut add: impl FnMut(usize, u32),
+    ) -> Histogram {
         let mut in_document = vec![0_u32; all];
-        let (mut counts, mut totals) = (Tally::default(), Tally::default());
+        let mut totals = Tally::default();
         let place = |topic: &T| {
             let topic: u32 = (*topic).into();
             topic as usize
@@ -70,11 +141,11 @@ impl PriorStatistics {
         for span in spans {
             let topics = &topics[span];
             topics.iter().for_each(|topic| in_document[place(topic)] += 1);
-            topics.iter().for_each(|topic| counts.add(std::mem::take(&mut in_document[place(topic)])));
+            topics.iter().for_each(|topic| add(place(topic), std::mem::take(&mut in_document[place(topic)])));
             // A document has fewer than 2^32 tokens.
             totals.add(topics.len() as u32);
         }
-        Self { counts: counts.into(), totals: totals.into() }
+        totals.into()
     }
 
     /// The statistics for β: the topic-word counts (W × K, at least 0) of the topics in the range `some`.
@@ -90,21 +161,50 @@ impl PriorStatistics {
                 of_words.add(count.unsigned_abs());
             }
         }
-        Self { counts: of_words.into(), totals: totals.into_iter().collect() }
+        Self { counts: vec![of_words.into()], totals: totals.into_iter().collect() }
+    }
+
+    /// Whether these are the statistics of each topic, of more than one.
+    pub fn is_of_each_topic(&self) -> bool {
+        self.counts.len() > 1
     }
 
     /// Adds the statistics of other documents or topics.
     pub fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
+        self.counts.resize(self.counts.len().max(other.counts.len()), Histogram::default());
+        self.counts.iter_mut().zip(&other.counts).for_each(|(counts, other)| counts.merge(other));
         self.totals.merge(&other.totals);
+    }
+
+    /// Iterates from `prior` towards the maximum-likelihood values of the topics' α_k, given the statistics of each topic. Returns `prior`
+    /// without tokens.
+    pub fn update_alphas(&self, prior: &Alpha, topics: usize) -> Alpha {
+        let mut alphas: Vec<f64> = prior.of_topics(topics).collect();
+        for _ in 0..MAX_STEPS {
+            let totals = self.totals.digamma_sum(alphas.iter().sum());
+            let mut largest_change: f64 = 0.0;
+            for (alpha, counts) in alphas.iter_mut().zip(&self.counts) {
+                let change = counts.digamma_sum(*alpha) / totals;
+                if !change.is_finite() {
+                    return prior.clone();
+                }
+                *alpha = (*alpha * change).clamp(RANGE.0, RANGE.1);
+                largest_change = largest_change.max((change - 1.0).abs());
+            }
+            if largest_change < TOLERANCE {
+                break;
+            }
+        }
+        Alpha::Asymmetric(alphas)
     }
 
     /// Iterates from `prior` towards the maximum-likelihood value, for vectors of `outcomes` counts. Returns `prior` without tokens, or if
     /// the likelihood is constant.
     pub fn update_prior(&self, mut prior: f64, outcomes: usize) -> f64 {
+        let Some(counts) = self.counts.first() else { return prior };
         for _ in 0..MAX_STEPS {
             let all = outcomes as f64;
-            let change = self.counts.digamma_sum(prior) / (all * self.totals.digamma_sum(all * prior));
+            let change = counts.digamma_sum(prior) / (all * self.totals.digamma_sum(all * prior));
             if !change.is_finite() {
                 return prior;
             }
@@ -169,6 +269,11 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// One of many, which takes little memory.
+    fn of_many() -> Self {
+        Self { small: vec![0; 1 << 5], large: Vec::new() }
+    }
+
     #[inline]
     fn add(&mut self, number: u32) {
         match self.small.get_mut(number as usize) {
@@ -200,8 +305,18 @@ mod tests {
     #[test]
     fn words_preserve_all_bits() {
         for (alpha, beta) in [(0.1, 1e-300), (f64::MAX, 5e-324), (-0.0, std::f64::consts::PI)] {
-            let back = Priors::from_words(Priors { alpha, beta }.to_words());
-            assert_eq!((back.alpha.to_bits(), back.beta.to_bits()), (alpha.to_bits(), beta.to_bits()));
+            for alpha in [Alpha::Symmetric(alpha), Alpha::Asymmetric(vec![alpha, beta, 0.3])] {
+                let priors = Priors { alpha, beta };
+                let words = priors.to_words();
+                let back = Priors::from_words(&words, 3).unwrap();
+                let bits =
+                    |priors: &Priors| -> Vec<u64> { priors.alpha.of_topics(3).chain([priors.beta]).map(f64::to_bits).collect() };
+                assert_eq!(bits(&back), bits(&priors));
+                for length in [0, 1, words.len() - 1, words.len() + 2] {
+                    let cut: Vec<i32> = words.iter().copied().chain([0; 2]).take(length).collect();
+                    assert_eq!(Priors::from_words(&cut, 3), None);
+                }
+            }
         }
     }
 
@@ -273,6 +388,56 @@ mod tests {
             let other = converged(&of_documents, 1.0, topics + 1);
             assert!((other / best - 1.0).abs() > 0.01, "{other}");
         }
+    }
+
+    #[test]
+    fn estimates_of_each_topic_maximize_the_likelihood() {
+        let log_likelihood = |counts: &[Vec<u32>], alphas: &[f64]| -> f64 {
+            let all: f64 = alphas.iter().sum();
+            let of = |counts: &Vec<u32>| {
+                let n: u32 = counts.iter().sum();
+                let each = counts.iter().zip(alphas).map(|(&count, &alpha)| ln_gamma(f64::from(count) + alpha) - ln_gamma(alpha));
+                each.sum::<f64>() + ln_gamma(all) - ln_gamma(f64::from(n) + all)
+            };
+            counts.iter().map(of).sum()
+        };
+        let mut random = Seed(4).stream(Who::Run, 1, Purpose::Synthetic);
+        // Counts are small and rare, or above those that a tally of many has places for.
+        for (documents, most) in [(60, [3, 9, 30]), (25, [2000, 10, 400])] {
+            let mut draw = |most: u32, share: f64| if random.random::<f64>() < share { random.random_range(0..most) } else { 0 };
+            let mut row = || most.iter().zip([0.9, 0.2, 0.5]).map(|(&most, share)| draw(most, share)).collect();
+            let counts: Vec<Vec<u32>> = (0..documents).map(|_| row()).collect();
+            let (tokens, assigned) = corpus(&counts);
+            let half = tokens.spans().map(|span| span.end).nth(documents / 2).unwrap();
+            let statistics = |part: Range<usize>| {
+                let spans = tokens.spans().filter(move |span| part.contains(&span.start)).map(|span| span.start..span.end);
+                PriorStatistics::of_each_topic(spans, &assigned, 3)
+            };
+            let mut both = PriorStatistics::default();
+            both.merge(&statistics(0..half));
+            both.merge(&statistics(half..tokens.len()));
+            let mut alpha = Alpha::Symmetric(0.7);
+            let mut before = f64::NEG_INFINITY;
+            for _ in 0..300 {
+                alpha = both.update_alphas(&alpha, 3);
+                let now = log_likelihood(&counts, &alpha.of_topics(3).collect::<Vec<_>>());
+                assert!(now >= before - 1e-9 * now.abs(), "{now} after {before}");
+                before = now;
+            }
+            let found: Vec<f64> = alpha.of_topics(3).collect();
+            for topic in 0..3 {
+                for factor in [0.98, 1.02] {
+                    let mut other = found.clone();
+                    other[topic] *= factor;
+                    assert!(log_likelihood(&counts, &other) < before, "{found:?}: {factor} times topic {topic} is better");
+                }
+            }
+            // Negative control: equal values, as they are estimated, are worse.
+            let (tokens, assigned) = corpus(&counts);
+            let equal = converged(&PriorStatistics::of_documents(tokens.spans(), &assigned, 3), 0.7, 3);
+            assert!(log_likelihood(&counts, &[equal; 3]) < before - 3.0, "{equal} {found:?}");
+        }
+        assert_eq!(PriorStatistics::default().update_alphas(&Alpha::Symmetric(0.3), 2), Alpha::Asymmetric(vec![0.3; 2]));
     }
 
     #[test]

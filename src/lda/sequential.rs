@@ -63,7 +63,7 @@ impl<S: FnMut(u64) -> Stream> SimdKernel for Sequential<'_, S> {
                     *sum = lane_sum(*block);
                     total += f64::from(*sum);
                 }
-                let k = draw::<U>(&weights, sums.len(), |group| sums[group], total, || uniform(&mut stream));
+                let k = draw::<U>(|block| weights[block], sums.len(), |group| sums[group], total, || uniform(&mut stream));
                 *topic = k as u32;
                 in_document[k] += 1.0;
                 row[k] += 1;

@@ -5,7 +5,7 @@ use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the model `lda`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LdaSettings {
     /// Number of topics K, from 1 to 65534.
@@ -14,11 +14,17 @@ pub struct LdaSettings {
     pub alpha: f64,
     /// Dirichlet prior β of the word probabilities of a topic. Below 1, a topic has few words.
     pub beta: f64,
+    /// Seed words of the first topics, for the method `lda`: for each topic a string of words that are known to belong to it, or an empty
+    /// string.
+    pub seeds: Vec<String>,
+    /// How strongly a seed word belongs to its topic: its prior tokens there, as if other documents had them. If not set, the mean number of
+    /// tokens of a word in the corpus.
+    pub seed_tokens: Option<u32>,
 }
 
 impl Default for LdaSettings {
     fn default() -> Self {
-        Self { topics: 100, alpha: 0.1, beta: 0.01 }
+        Self { topics: 100, alpha: 0.1, beta: 0.01, seeds: Vec::new(), seed_tokens: None }
     }
 }
 
@@ -26,6 +32,8 @@ impl Default for LdaSettings {
 const MIN_PRIOR: f64 = 1e-12;
 /// The maximum of α and β; sums of larger values would overflow in single precision.
 const MAX_PRIOR: f64 = 1e12;
+/// The most prior tokens of a seed word, so that counts stay far from the limits of their type.
+pub const MAX_SEED_TOKENS: u32 = 1 << 24;
 
 impl LdaSettings {
     /// The value of `name` in the `[model]` table.
@@ -40,6 +48,13 @@ impl LdaSettings {
         in_range("topics", self.topics, (1..=MAX_TOPICS).contains(&self.topics), &range)?;
         for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             in_range(key, value, (MIN_PRIOR..=MAX_PRIOR).contains(&value), &format!("from {MIN_PRIOR:e} to {MAX_PRIOR:e}"))?;
+        }
+        if self.seeds.len() > self.topics as usize {
+            let sentence = format!("are for {} topics, and there are {}", self.seeds.len(), self.topics);
+            return Err(KeyError::invalid("seeds", sentence));
+        }
+        if let Some(tokens) = self.seed_tokens {
+            in_range("seed_tokens", tokens, (1..=MAX_SEED_TOKENS).contains(&tokens), &format!("from 1 to {MAX_SEED_TOKENS}"))?;
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use crate::number::Real;
 /// The slot of words without a slot.
 const NONE: u32 = u32::MAX;
 
-/// For a set of words, the probabilities φ_kw under all topics and their cumulative sums. Each word has a slot, in order of first
-/// occurrence.
+/// For a set of words, the probabilities φ_kw under all topics and the cumulative sums of a_k φ_kw, with a_k = α_k as a multiple of the mean
+/// of all α_k. Each word has a slot, in order of first occurrence.
 #[derive(Clone, Debug)]
 pub struct WordTable<F> {
     topics: usize,
@@ -18,12 +18,29 @@ pub struct WordTable<F> {
     phi: Vec<F>,
     /// Slots × K.
     running: Vec<F>,
+    /// a_k of each topic.
+    relative_alpha: Vec<F>,
 }
 
 impl<F: Real> WordTable<F> {
-    /// An empty table for a vocabulary of this size and K topics.
+    /// An empty table for a vocabulary of this size and K topics, whose α_k are equal.
     pub fn new(vocabulary: u32, topics: usize) -> Self {
-        Self { topics, slots: vec![NONE; vocabulary as usize], words: Vec::new(), phi: Vec::new(), running: Vec::new() }
+        let (slots, relative_alpha) = (vec![NONE; vocabulary as usize], vec![F::one(); topics]);
+        Self { topics, slots, words: Vec::new(), phi: Vec::new(), running: Vec::new(), relative_alpha }
+    }
+
+    /// Sets a_k of all topics, for the next [`WordTable::fill`].
+    ///
+    /// # Panics
+    /// If there is a topic more or less.
+    pub fn set_relative_alpha(&mut self, relative: impl ExactSizeIterator<Item = f64>) {
+        assert_eq!(relative.len(), self.topics, "each topic needs its α");
+        self.relative_alpha.iter_mut().zip(relative).for_each(|(to, from)| *to = F::of(from));
+    }
+
+    /// a_k of each topic.
+    pub(super) fn relative_alpha(&self) -> &[F] {
+        &self.relative_alpha
     }
 
     /// K, the number of topics.
@@ -76,8 +93,8 @@ impl<F: Real> WordTable<F> {
         for (&word, (row, running)) in self.words.iter().zip(rows) {
             phi(word, row);
             let mut sum = F::zero();
-            for (running, &phi) in running.iter_mut().zip(&*row) {
-                sum += phi;
+            for ((running, &phi), &relative) in running.iter_mut().zip(&*row).zip(&self.relative_alpha) {
+                sum += relative * phi;
                 *running = sum;
             }
         }
@@ -89,7 +106,7 @@ impl<F: Real> WordTable<F> {
         &self.phi[slot * self.topics..(slot + 1) * self.topics]
     }
 
-    /// Σ_{j ≤ k} φ_jw of the word in a slot, for all k.
+    /// Σ_{j ≤ k} a_j φ_jw of the word in a slot, for all k.
     #[inline]
     pub(super) fn running(&self, slot: usize) -> &[F] {
         &self.running[slot * self.topics..(slot + 1) * self.topics]

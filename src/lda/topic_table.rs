@@ -1,10 +1,10 @@
 //! The table of topics that a sweep with fixed topics reads: φ of each word in a row, with sums that find a topic by few additions.
 //!
-//! A row has φ_kw of all topics, padded with zeros, and behind them the sums over chunks of sixteen topics, padded as well. The first
-//! number of the padding stands for a token without a topic.
+//! A row has φ_kw of all topics, padded with zeros, and behind them the sums of a_k φ_kw over chunks of sixteen topics, padded as well. a_k
+//! is α_k as a multiple of the mean of all α_k. The first number of the padding stands for a token without a topic.
 
 use super::dirichlet::GammaCells;
-use super::lanes::{LANES, lane_sum};
+use super::lanes::{LANES, lane_sum, product};
 use crate::random::Stream;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
@@ -23,6 +23,8 @@ pub struct TopicTable {
     rows: Vec<f32>,
     /// For each topic, what a token adds to φ of its own word and topic, which its conditional distribution must not contain; padded.
     pub(super) own: Vec<f32>,
+    /// a_k of each topic, padded.
+    relative_alpha: Vec<f32>,
 }
 
 /// The number of topics with padding, of which there is at least one.
@@ -36,9 +38,19 @@ fn row_length(topics: usize) -> usize {
 }
 
 impl TopicTable {
-    /// A table of zeros for a vocabulary of this size and K topics.
+    /// A table of zeros for a vocabulary of this size and K topics, whose α_k are equal.
     pub fn new(vocabulary: usize, topics: usize) -> Self {
-        Self { topics, vocabulary, rows: vec![0.0; vocabulary * row_length(topics)], own: vec![0.0; padded(topics)] }
+        let (rows, own) = (vec![0.0; vocabulary * row_length(topics)], vec![0.0; padded(topics)]);
+        Self { topics, vocabulary, rows, own, relative_alpha: vec![1.0; padded(topics)] }
+    }
+
+    /// Sets a_k of all topics, for what is computed from now on.
+    ///
+    /// # Panics
+    /// If there is a topic more or less.
+    pub fn set_relative_alpha(&mut self, relative: impl ExactSizeIterator<Item = f64>) {
+        assert_eq!(relative.len(), self.topics, "each topic needs its α");
+        self.relative_alpha.iter_mut().zip(relative).for_each(|(to, from)| *to = from as f32);
     }
 
     /// K, the number of topics.
@@ -59,7 +71,7 @@ impl TopicTable {
         &self.row(word).0[..self.topics]
     }
 
-    /// φ_kw of a word for all k, padded, and the sums over chunks of topics, padded.
+    /// φ_kw of a word for all k, padded, and the sums of a_k φ_kw over chunks of topics, padded.
     #[inline(always)]
     pub(super) fn row(&self, word: usize) -> (&[f32], &[f32]) {
         let length = row_length(self.topics);
@@ -70,6 +82,12 @@ impl TopicTable {
     #[inline(always)]
     pub(super) fn own(&self) -> &[f32] {
         &self.own
+    }
+
+    /// a_k of each topic, padded.
+    #[inline(always)]
+    pub(super) fn relative_alpha(&self) -> &[f32] {
+        &self.relative_alpha
     }
 
     /// Sets φ to its mean given the counts n_kw (W × K), φ_kw = (n_kw + β + s p_w)/(n_k + W β + s). p_w is the frequency of the word among
@@ -85,7 +103,7 @@ impl TopicTable {
         let outside = beta * self.vocabulary as f64 + background;
         own.fill(0.0);
         own.iter_mut().zip(&totals).for_each(|(own, &total)| *own = (1.0 / (total as f64 + outside)) as f32);
-        let scales = &own[..topics];
+        let (scales, relative) = (&own[..topics], &self.relative_alpha);
         let rows = self.rows.par_chunks_mut(WORDS * row_length(topics)).zip(counts.par_chunks(WORDS * topics));
         rows.for_each(|(rows, counts)| {
             for (row, counts) in rows.chunks_exact_mut(row_length(topics)).zip(counts.chunks_exact(topics)) {
@@ -94,7 +112,7 @@ impl TopicTable {
                 for ((phi, &count), scale) in row.iter_mut().zip(counts).zip(scales) {
                     *phi = (count as f32 + prior) * scale;
                 }
-                sum_chunks(row, topics);
+                sum_chunks(row, topics, relative);
             }
         });
     }
@@ -148,7 +166,8 @@ impl TopicTable {
                 drawn.iter().for_each(|(topic, phi)| row[*topic] = phi[word] as f32);
             });
         }
-        self.rows.par_chunks_mut(length).for_each(|row| sum_chunks(row, topics));
+        let relative = &self.relative_alpha;
+        self.rows.par_chunks_mut(length).for_each(|row| sum_chunks(row, topics, relative));
     }
 
     fn check_size(&self, counts: &[i32]) {
@@ -172,12 +191,13 @@ fn topic_totals(counts: &[i32], topics: usize) -> Vec<i64> {
     counts.par_chunks(WORDS * topics).map(totals).reduce(|| vec![0; topics], add)
 }
 
-/// Sets the padding of a row to 0 and the sums over chunks of topics.
-fn sum_chunks(row: &mut [f32], topics: usize) {
+/// Sets the padding of a row to 0 and the sums of a_k φ_kw over chunks of topics.
+fn sum_chunks(row: &mut [f32], topics: usize, relative_alpha: &[f32]) {
     let (phi, sums) = row.split_at_mut(padded(topics));
     phi[topics..].fill(0.0);
     sums.fill(0.0);
-    for (sum, chunk) in sums.iter_mut().zip(phi.as_chunks::<LANES>().0) {
-        *sum = lane_sum(*chunk);
+    let chunks = phi.as_chunks::<LANES>().0.iter().zip(relative_alpha.as_chunks::<LANES>().0);
+    for (sum, (phi, relative)) in sums.iter_mut().zip(chunks) {
+        *sum = lane_sum(product(phi, relative));
     }
 }

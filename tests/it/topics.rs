@@ -292,7 +292,7 @@ fn two_ranks_and_resumed_runs_give_the_same_draws() {
     // Long enough for a signal.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
     let optimized = format!("{long} --set method.optimize=\"both\"");
-    let lda = format!("{LDA} {long}");
+    let lda = format!("{LDA} {long} --set method.optimize=\"asymmetric\" --set model.seeds=[\"sugar\"]");
     for (how, is_stopped) in [(long, true), (&optimized, true), (&lda, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
         cli.stdout(&run("whole"));
@@ -334,6 +334,89 @@ fn optimized_alpha_fits_the_documents_and_changes_their_weights() {
     let perplexity = |run: &str| cli.json(&format!("summary {run} --json"))["metrics"]["perplexity"].as_f64().unwrap();
     assert!(perplexity("free") < 0.9 * perplexity("fixed"), "{} {}", perplexity("free"), perplexity("fixed"));
     assert!(cli.stdout("plot free history --metric alpha,beta").contains("free/plots/history.svg"));
+}
+
+/// Most words are of the kitchen: the α of its topic is larger.
+#[test]
+fn alphas_of_topics_are_kept_with_the_draws_and_used_for_new_documents() {
+    let cli = folder();
+    let word =
+        |i: usize, j: usize| if j < [0, 0, 1, 3, 2, 12][i % 6] { SEA[(i / 6 + 3 * j) % 8] } else { KITCHEN[(i / 6 + 5 * j) % 8] };
+    let line = |i: usize| (0..12).map(|j| word(i, j)).collect::<Vec<_>>().join(" ") + "\n";
+    cli.write("text.txt", (0..120).map(line).collect::<String>());
+    cli.stdout("import text text.txt --least-documents 1 --most-share 1 --test-documents 20 -o c.h5 --force");
+    let asymmetric = "--set method.optimize=\"asymmetric\" --set method.optimize_after=5";
+    cli.stdout(&format!("run run.toml {LDA} {asymmetric} --output run"));
+    let file = cli.results("run");
+    let (_, draws, parts) = file.shape("posterior").unwrap();
+    assert_eq!(parts.iter().map(|part| (&part.name[..], part.size())).collect::<Vec<_>>(), [("phi", 32), ("alpha", 2)]);
+    let sea = usize::from(!words_of_topic_0(&cli, "run").contains("mast"));
+    let places: Vec<(usize, usize)> = (0..draws).map(|draw| (0, draw)).collect();
+    let all = file.draws::<f64>("posterior", &places).unwrap();
+    let alpha = |topic: usize| all.column(32 + topic).mean().unwrap();
+    assert!(alpha(sea) > 0.0 && alpha(1 - sea) > 1.3 * alpha(sea), "{} {}", alpha(sea), alpha(1 - sea));
+    // Of a document with one word of each topic, about (1 + α_k)/(2 + Σ α) is of a topic.
+    cli.write("new.txt", "mast sugar\n".repeat(200));
+    cli.stdout("import text new.txt --least-documents 1 --most-share 1 -o new.h5");
+    let shown = cli.stdout("predict run new.h5");
+    let weights: Vec<f64> = shown.lines().skip(1).map(|line| line.split(',').nth(2 + sea).unwrap().parse().unwrap()).collect();
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    assert!(weights.len() == 200 && mean < 0.48, "{mean}");
+    assert!(cli.stdout("summary run").contains("alpha"));
+    cli.refuse(&format!("run run.toml {asymmetric} --output no"), &["'method.optimize'", "for the method lda only"]);
+}
+
+#[test]
+fn seed_words_choose_the_topics_that_they_are_for() {
+    let cli = folder();
+    let write = |seeds: &str| cli.write("seeded.toml", RUN.replace("topics = 2\n", &format!("topics = 2\nseeds = {seeds}\n")));
+    for (seeds, first, output) in [(r#"["sugar onion", ""]"#, KITCHEN, "kitchen"), (r#"["mast", "butter blorb"]"#, SEA, "sea")] {
+        write(seeds);
+        cli.stdout(&format!("run seeded.toml {LDA} --output {output}"));
+        assert_eq!(words_of_topic_0(&cli, output), set(first));
+    }
+    let checked = cli.stdout(&format!("check seeded.toml {LDA}"));
+    assert!(checked.contains("seeds that are not in the vocabulary are left out: blorb"), "{checked}");
+    for (seeds, change, says) in [
+        (r#"["", "blorb"]"#, LDA, ["'model.seeds'", "of topic 1 are not in the vocabulary: blorb"]),
+        (r#"["", "", "mast"]"#, LDA, ["'model.seeds'", "are for 3 topics, and there are 2"]),
+        (r#"["mast"]"#, "", ["'model.seeds'", "adlda does not take them"]),
+    ] {
+        write(seeds);
+        cli.refuse(&format!("run seeded.toml {change} --output no"), &says);
+        let said = cli.run(&format!("check seeded.toml {change}")).stderr;
+        assert!(says.iter().all(|says| said.contains(says)), "{said:?} must say {says:?}");
+    }
+    cli.refuse(&format!("run run.toml {LDA} --set model.seed_tokens=0 --output no"), &["'model.seed_tokens'", "from 1 to"]);
+}
+
+/// Documents with even numbers are of the sea and of 2023, the others of 2024.
+#[test]
+fn shares_of_topics_are_reported_by_a_column_of_a_table() {
+    let cli = folder();
+    cli.stdout("run run.toml --output run");
+    let row = |i: usize| format!("{i},{}\n", ["2023-05-01", "2024-07-09"][i % 2]);
+    cli.write("by.csv", format!("id,date\n{}", (0..120).map(row).collect::<String>()));
+    let found = cli.json("topics run --by by.csv --column date --json");
+    assert_eq!(found["groups"]["names"], serde_json::json!(["2023-05-01", "2024-07-09"]));
+    let documents = |group: usize| found["groups"]["documents"][group].as_u64().unwrap();
+    assert_eq!(documents(0) + documents(1), 100);
+    for topic in found["topics"].as_array().unwrap() {
+        let of_sea = SEA.contains(&topic["words"][0].as_str().unwrap());
+        let share = |group: usize| topic["share_of_groups"][group].as_f64().unwrap();
+        let (own, other) = if of_sea { (share(0), share(1)) } else { (share(1), share(0)) };
+        assert!(own > 0.97 && other < 0.03, "{topic}");
+    }
+    let shown = cli.stdout("topics run --by by.csv --column date");
+    assert!(shown.contains("2 groups by date, 2023-05-01, 2024-07-09: "), "{shown}");
+    assert!(shown.lines().nth(2).unwrap().contains("UMass  2023-05-01  2024-07-09  top words"), "{shown}");
+    cli.succeed("topics run --by by.csv --column date --html topics.html");
+    assert!(cli.read("topics.html").contains("\"column\":\"date\""));
+    // A row too few for the documents, and no such column.
+    cli.write("short.csv", "date\n2023\n");
+    cli.refuse("topics run --by short.csv", &["--by", "has 1 rows", "needs a row for each imported document"]);
+    cli.refuse("topics run --by by.csv", &["by.csv", "choose one of its columns with --column: id, date"]);
+    cli.refuse("topics run --by none.csv", &["none.csv"]);
 }
 
 /// Asserts that commands on topics refuse a stopped run.

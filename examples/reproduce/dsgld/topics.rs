@@ -261,7 +261,7 @@ fn parted(documents: &Documents, seed: u64) -> HeldOut {
 impl Corpus {
     fn problem(self: &Arc<Self>, run: &Run) -> TopicProblem {
         let (corpus, agents) = (self.clone(), run.agents as usize);
-        let LdaSettings { topics, alpha, beta } = run.model;
+        let &LdaSettings { topics, alpha, beta, .. } = &run.model;
         let documents = move |agent: AgentId| {
             let (all, agent) = (corpus.train.len(), agent as usize);
             let mut mine = Documents::new(WORDS);
@@ -271,7 +271,15 @@ impl Corpus {
             }
             Ok(Box::new(mine) as Box<dyn DocumentSource>)
         };
-        TopicProblem { agents: run.agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
+        TopicProblem {
+            agents: run.agents,
+            vocabulary: WORDS,
+            topics,
+            alpha,
+            beta,
+            seeds: Arc::default(),
+            documents: Arc::new(documents),
+        }
     }
 
     /// The first agent judges all documents: its time does not count.
@@ -286,7 +294,7 @@ impl Corpus {
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
-            posterior: TopicPosterior { array, draws_from: run.rounds() / 2 },
+            posterior: TopicPosterior { array, draws_from: run.rounds() / 2, has_alphas: false },
         }
     }
 
@@ -317,7 +325,7 @@ fn cost(run: &Run) -> Result<f64> {
     };
     let measured = COSTS.get(key, || {
         let corpus = corpus(5000, model.topics, 1)?;
-        let (size, LdaSettings { alpha, beta, .. }) = (model.topics as usize, *model);
+        let (size, &LdaSettings { alpha, beta, .. }) = (model.topics as usize, model);
         let stream = |number: u64| Seed(3).stream(Who::Server, number, Purpose::Topics);
         let seconds = |mut job: Box<dyn FnMut(usize) + '_>| {
             least((0..25).map(|time| {
@@ -747,7 +755,7 @@ fn figure8(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let mut case = Case::default();
     let mut charts = Vec::new();
     for topics in [10, files.hybrid.model.topics, 50] {
-        let model = |run: &Run| LdaSettings { topics, ..run.model };
+        let model = |run: &Run| LdaSettings { topics, ..run.model.clone() };
         let runs = [&files.hybrid, &files.sgrld].map(|run| Run { model: model(run), ..run.shortened(effort) });
         let all = courses(&runs, seeds)?;
         case.above(format!("K = {topics}: SGRLD less D-SGLD in the end"), difference(&all[1], &all[0], Course::last), 0.0);

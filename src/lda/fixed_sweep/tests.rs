@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::lda::Documents;
+use crate::lda::{Documents, SeedWords};
 use crate::random::{Purpose, Seed, Stream, Who};
 use rand::RngExt;
 use rayon::iter::IntoParallelIterator;
@@ -26,27 +26,66 @@ fn partition(topics: &[u16]) -> usize {
     topics[1..].iter().fold(0, |number, &topic| 2 * number + usize::from(topic != topics[0]))
 }
 
-/// The posterior probability of each partition.
-fn exact(alpha: f64, beta: f64) -> Vec<f64> {
-    let rising = |a: f64, n: usize| (0..n).map(|i| a + i as f64).product::<f64>();
-    let mut probabilities = vec![0.0; 32];
-    for assignment in 0..64 {
-        let topics: Vec<u16> = (0..6).map(|token| assignment >> token & 1).collect();
-        let count = |is: &dyn Fn(usize) -> bool| (0..6).filter(|&token| is(token)).count();
-        let mut p = 1.0;
-        for topic in 0..2 {
-            for document in 0..2 {
-                p *= rising(alpha, count(&|token| topics[token] == topic && token / 3 == document));
-            }
-            for word in 0..3 {
-                p *= rising(beta, count(&|token| topics[token] == topic && WORDS[token] == word));
-            }
-            p /= rising(3.0 * beta, count(&|token| topics[token] == topic));
-        }
-        probabilities[partition(&topics)] += p;
+/// The priors of two topics: α of each, β, and prior tokens of seed words.
+#[derive(Clone, Debug)]
+struct TestPriors {
+    alphas: [f64; 2],
+    beta: f64,
+    seeds: SeedWords,
+}
+
+impl TestPriors {
+    fn symmetric(alpha: f64, beta: f64) -> Self {
+        Self { alphas: [alpha; 2], beta, seeds: SeedWords::default() }
     }
-    let all: f64 = probabilities.iter().sum();
-    probabilities.iter().map(|p| p / all).collect()
+
+    fn mean_alpha(&self) -> f64 {
+        self.alphas.iter().sum::<f64>() / 2.0
+    }
+
+    /// The probability of each assignment; its number has a bit for each token.
+    fn assignments(&self) -> Vec<f64> {
+        let rising = |a: f64, n: usize| (0..n).map(|i| a + i as f64).product::<f64>();
+        let mut prior_tokens = [0; 6];
+        self.seeds.add_to(&mut prior_tokens, 2);
+        let probability = |assignment: u16| {
+            let topics: Vec<u16> = (0..6).map(|token| assignment >> token & 1).collect();
+            let count = |is: &dyn Fn(usize) -> bool| (0..6).filter(|&token| is(token)).count();
+            let mut p = 1.0;
+            for topic in 0..2 {
+                for document in 0..2 {
+                    let alpha = self.alphas[usize::from(topic)];
+                    p *= rising(alpha, count(&|token| topics[token] == topic && token / 3 == document));
+                }
+                let mut all = 0.0;
+                for word in 0..3 {
+                    let prior = self.beta + f64::from(prior_tokens[2 * word + usize::from(topic)]);
+                    p *= rising(prior, count(&|token| topics[token] == topic && WORDS[token] == word));
+                    all += prior;
+                }
+                p /= rising(all, count(&|token| topics[token] == topic));
+            }
+            p
+        };
+        let probabilities: Vec<f64> = (0..64).map(probability).collect();
+        let all: f64 = probabilities.iter().sum();
+        probabilities.iter().map(|p| p / all).collect()
+    }
+
+    /// The posterior probability of each partition.
+    fn partitions(&self) -> Vec<f64> {
+        let mut probabilities = vec![0.0; 32];
+        for (assignment, p) in (0_u16..).zip(self.assignments()) {
+            let topics: Vec<u16> = (0..6).map(|token| assignment >> token & 1).collect();
+            probabilities[partition(&topics)] += p;
+        }
+        probabilities
+    }
+}
+
+/// The number of an assignment.
+fn assignment(topics: &[u16]) -> usize {
+    (0..).zip(topics).map(|(token, &topic)| usize::from(topic) << token).sum()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,14 +97,16 @@ enum Phi {
 const RUNS: usize = 300;
 const KEPT: u64 = 200;
 
-/// The frequency of each partition in each of some independent runs.
-fn frequencies(phi: Phi, form: DocumentForm, alpha: f64, beta: f64) -> Vec<Vec<f64>> {
-    let blocks = tiny();
+/// The frequency of each outcome, such as an assignment, in each of some independent runs.
+fn frequencies(phi: Phi, form: DocumentForm, priors: &TestPriors, outcome: fn(&[u16]) -> usize) -> Vec<Vec<f64>> {
+    let (blocks, beta, alpha) = (tiny(), priors.beta, priors.mean_alpha());
     let run = |run: usize| {
         let (mut table, mut counts) = (TopicTable::new(3, 2), vec![0; 6]);
+        table.set_relative_alpha(priors.alphas.iter().map(|own| own / alpha));
         let mut topics: Vec<u16> = (0..6).map(|token| (run >> token & 1) as u16).collect();
         blocks.count(&topics, 2, &mut counts);
-        let mut frequencies = vec![0.0; 32];
+        priors.seeds.add_to(&mut counts, 2);
+        let mut frequencies = vec![0.0; 64];
         for sweep in 0..KEPT + 50 {
             let address = (run as u64) << 20 | sweep;
             match phi {
@@ -80,8 +121,9 @@ fn frequencies(phi: Phi, form: DocumentForm, alpha: f64, beta: f64) -> Vec<Vec<f
             counts.fill(0);
             let key = stream(address, Purpose::Initial).random();
             blocks.sweep_as(form, &mut topics, FixedSweep { table: &table, alpha, key, first_document: 0 }, &mut counts);
+            priors.seeds.add_to(&mut counts, 2);
             if sweep >= 50 {
-                frequencies[partition(&topics)] += 1.0 / KEPT as f64;
+                frequencies[outcome(&topics)] += 1.0 / KEPT as f64;
             }
         }
         frequencies
@@ -110,13 +152,37 @@ fn compare(runs: &[Vec<f64>], exact: &[f64]) -> (f64, f64, f64) {
 #[test]
 fn drawn_topics_have_the_enumerated_posterior_and_collapsed_ones_do_not() {
     for (alpha, beta) in [(0.5, 0.7), (0.1, 0.1), (1.0, 0.05), (2.0, 1.5), (0.3, 0.01)] {
-        let exact = exact(alpha, beta);
+        let priors = TestPriors::symmetric(alpha, beta);
+        let exact = priors.partitions();
         for form in [DocumentForm::List, DocumentForm::Dense] {
-            let (squares, variation, errors) = compare(&frequencies(Phi::Drawn, form, alpha, beta), &exact);
+            let (squares, variation, errors) = compare(&frequencies(Phi::Drawn, form, &priors, partition), &exact);
             assert!(squares < 3.0 && variation < errors, "{form:?} {alpha} {beta}: {squares} {variation} {errors}");
             // Negative control: φ at its mean is a sampler of another distribution.
-            let (squares, variation, errors) = compare(&frequencies(Phi::Mean, form, alpha, beta), &exact);
+            let (squares, variation, errors) = compare(&frequencies(Phi::Mean, form, &priors, partition), &exact);
             assert!(squares > 30.0 && variation > 4.0 * errors, "{form:?} {alpha} {beta}: {squares} {variation} {errors}");
+        }
+    }
+}
+
+/// The mean of 64 squares has a standard deviation of 0.2 to 0.3. The limits are those of the test above.
+#[test]
+fn topics_with_their_own_alpha_and_seed_words_have_the_enumerated_posterior() {
+    // Topic 1 has prior tokens of word 2, topic 0 of word 0.
+    for (alphas, beta, seeds) in [
+        ([0.9, 0.2], 0.4, SeedWords::default()),
+        ([0.5, 0.5], 0.3, SeedWords::new([(2, 1), (0, 0), (2, 1)], 2)),
+        ([0.1, 1.5], 0.05, SeedWords::new([(2, 1)], 1)),
+    ] {
+        let priors = TestPriors { alphas, beta, seeds };
+        let exact = priors.assignments();
+        for form in [DocumentForm::List, DocumentForm::Dense] {
+            let runs = frequencies(Phi::Drawn, form, &priors, assignment);
+            let (squares, variation, errors) = compare(&runs, &exact);
+            assert!(squares < 3.0 && variation < errors, "{form:?} {priors:?}: {squares} {variation} {errors}");
+            // Negative control: topics with the same priors.
+            let same = TestPriors::symmetric(priors.mean_alpha(), beta).assignments();
+            let (squares, variation, errors) = compare(&runs, &same);
+            assert!(squares > 30.0 && variation > 4.0 * errors, "{form:?} {priors:?}: {squares} {variation} {errors}");
         }
     }
 }
@@ -137,6 +203,7 @@ fn corpus(topics: usize, longest: u32, random: &mut Stream) -> (Documents, Vec<u
 
 fn tables(counts: &[i32], topics: usize) -> [TopicTable; 2] {
     let [mut mean, mut drawn] = [TopicTable::new(60, topics), TopicTable::new(60, topics)];
+    drawn.set_relative_alpha((0..topics).map(|topic| 0.3 + topic as f64 / topics as f64));
     mean.set_mean(counts, 0.05, 3.0);
     let word_stream = |word| stream(word, Purpose::Topics);
     drawn.draw(counts, 0.05, word_stream, |topic| stream(1 << 40 | topic, Purpose::Topics));

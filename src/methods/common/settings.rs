@@ -26,6 +26,9 @@ pub trait MethodSettings: Settings {
     /// Whether its draws are meant to follow the posterior. Optimizers keep points that are not.
     const SAMPLES: bool = true;
 
+    /// Whether a method for documents takes seed words of topics.
+    const SEEDED_TOPICS: bool = false;
+
     /// The documentation of its keys, which `mpibayes init` writes into a run file: [`settings::keys::<Self>()`](keys) for a type that
     /// derives [`DocumentedFields`](documented::DocumentedFields).
     fn keys() -> Vec<Key> {

@@ -54,7 +54,7 @@ pub struct AdLda {
 }
 
 /// A task of an agent.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// Draw initial topics.
     Draw,
@@ -87,7 +87,7 @@ impl Method for AdLda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
-        let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat();
+        let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_words()].concat();
         let initial = || AgentState { topics: Raw(Vec::new()), counts: Raw(zero_counts()) };
         let state = saved.unwrap_or_else(initial);
         Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
@@ -116,7 +116,8 @@ pub struct AdLdaServer {
 impl AdLdaServer {
     /// Requests the next sweep. After the last, agents only apply the changes.
     fn request(&self, out: &mut Outbox<AdLda>) {
-        let ServerState { done, tokens, priors, .. } = self.state;
+        let ServerState { done, tokens, .. } = self.state;
+        let priors = self.state.priors.clone();
         let agents = self.method.problem.agents;
         let request = out.request(0..agents, Task::Sweep { done, tokens, priors }).with_transfer();
         if done < self.method.settings.rounds {
@@ -152,9 +153,9 @@ impl Server<AdLda> for AdLdaServer {
         state.done += 1;
         let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
         let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-        state.priors = PriorEvidence::update_priors(evidence, problem, state.priors);
+        state.priors = PriorEvidence::update_priors(evidence, problem, &state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", state.tokens as f64)];
-        settings.prior_updates().log_history(state.done, state.priors, &columns, cx);
+        settings.prior_updates().log_history(state.done, &state.priors, &columns, cx);
         self.request(out);
         Ok(())
     }
@@ -177,7 +178,7 @@ impl Posterior<i32> for AdLdaServer {
 pub struct AgentState {
     /// The topic of each token of the agent.
     topics: Raw<u32>,
-    /// The counts of all agents after the last exchange, followed by the priors (W × K + 4).
+    /// The counts of all agents after the last exchange, followed by the priors.
     counts: Raw<i32>,
 }
 
@@ -191,17 +192,16 @@ pub struct AdLdaAgent {
 
 impl AdLdaAgent {
     /// Applies the changes of all agents and the priors, and records a draw if one is due.
-    fn apply(&mut self, changes: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
+    fn apply(&mut self, changes: &[i32], done: u64, tokens: u64, priors: &Priors, cx: &mut Context) -> Result<()> {
         let AdLda { problem, settings } = &self.method;
-        let Some((counts, words)) = self.state.counts.0.split_last_chunk_mut() else {
-            return Err("the saved counts have no priors".into());
-        };
+        let counts = &mut self.state.counts.0;
+        counts.truncate(problem.size());
         if changes.len() != counts.len() {
             return Err(format!("expected {1} topic-word counts, got {0}", changes.len(), counts.len()).into());
         }
         counts.iter_mut().zip(changes).for_each(|(count, change)| *count += change);
         check_conserved(counts, tokens)?;
-        *words = priors.to_words();
+        counts.extend(priors.to_words());
         if self.id == 0 {
             record_draw(problem, &self.state.counts.0, done, settings, cx)?;
         }
@@ -224,13 +224,14 @@ impl Agent<AdLda> for AdLdaAgent {
     fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
         let tokens = self.shard.tokens();
         let report = || SweepReport { tokens, evidence: None };
-        let (report, counts) = match *task {
+        let (report, counts) = match task {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw_initial_topics(cx);
                 self.state.topics = Raw(topics);
                 (report(), counts)
             }
             Task::Sweep { done, tokens, priors } => {
+                let (done, tokens) = (*done, *tokens);
                 self.apply(&body, done, tokens, priors, cx)?;
                 if done == self.method.settings.rounds {
                     return Ok((report(), Body::empty()));

@@ -83,7 +83,7 @@ impl Method for AsyncLda {
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
         let fresh = || ServerState {
-            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat()),
+            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_words()].concat()),
             tokens: 0,
             drawn: 0,
             swept: vec![0; agents],
@@ -101,7 +101,7 @@ impl Method for AsyncLda {
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    /// n, followed by the priors (W × K + 4).
+    /// n, followed by the priors.
     counts: Raw<i32>,
     /// The tokens of all agents that have drawn topics.
     tokens: u64,
@@ -166,7 +166,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
         if reported.report.evidence.is_some() {
             state.evidence[reported.from as usize] = reported.report.evidence;
             if state.evidence.iter().all(Option::is_some) {
-                priors = PriorEvidence::update_priors(state.evidence.iter().flatten(), problem, priors);
+                priors = PriorEvidence::update_priors(state.evidence.iter().flatten(), problem, &priors);
                 state.evidence.fill(None);
                 state.counts.0[problem.size()..].copy_from_slice(&priors.to_words());
             }
@@ -179,7 +179,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
             record_draw(problem, &state.counts.0, sweep, settings, cx)?;
             settings.prior_updates().log_history(
                 sweep,
-                priors,
+                &priors,
                 &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)],
                 cx,
             );

@@ -177,6 +177,6 @@ impl MethodSettings for TopicDsgldSettings {
         let (agents, settings) = (problem.agents, self.chains());
         let draws_from = settings.first_round_with_draws(agents);
         let method = Dsgld { agents, transition: self.transition::<F>(problem), settings };
-        TopicMethod::new(method, TopicPosterior { array: TopicArray::Phi, draws_from })
+        TopicMethod::new(method, TopicPosterior { array: TopicArray::Phi, draws_from, has_alphas: false })
     }
 }

@@ -26,6 +26,8 @@ pub struct TopicPosterior {
     pub array: TopicArray,
     /// The round with the first draw.
     pub draws_from: u64,
+    /// Whether φ of a draw is followed by α of each topic.
+    pub has_alphas: bool,
 }
 
 /// Gibbs sweeps over each held-out document.
@@ -139,18 +141,21 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
         arrays: &[N],
         cx: &Context,
     ) -> Result<(CompletedDocuments, Body<N>)> {
-        let TopicEvaluation { problem, sweeps, posterior: TopicPosterior { array, draws_from }, .. } = &self.settings;
+        let TopicEvaluation { problem, sweeps, posterior: TopicPosterior { array, draws_from, .. }, .. } = &self.settings;
         let (size, topics) = (problem.size(), problem.topics as usize);
         let (arrays, smoothing) = match array {
             TopicArray::Phi => (arrays, 0.0),
             TopicArray::Counts => {
-                let Some((arrays, words)) = arrays.split_last_chunk::<{ Priors::WORDS }>() else {
-                    return Err(format!("{} values are too few for topic-word counts and their priors", arrays.len()).into());
-                };
                 // Exact: counts are i32.
-                let Priors { alpha, beta } = Priors::from_words(words.map(|word| word.f64() as i32));
-                self.gibbs.set_alpha(alpha);
-                (arrays, beta)
+                let words = |words: &[N]| words.iter().map(|word| word.f64() as i32).collect::<Vec<_>>();
+                let parts = arrays.split_at_checked(size);
+                let priors = parts.and_then(|(counts, rest)| Some((counts, Priors::from_words(&words(rest), topics)?)));
+                let Some((counts, Priors { alpha, beta })) = priors else {
+                    return Err(format!("{} values are not {size} topic-word counts and their priors", arrays.len()).into());
+                };
+                self.gibbs.set_alpha(alpha.mean());
+                self.table.set_relative_alpha(alpha.relative(topics));
+                (counts, beta)
             }
         };
         if arrays.is_empty() || !arrays.len().is_multiple_of(size) {

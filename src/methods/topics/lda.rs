@@ -10,6 +10,8 @@
 //! The documents of all agents are numbered in the order of the agents. To start, topics of the first third of them are drawn in turn, each
 //! given the ones before, and agents pass on the counts. Then all documents get topics in the first sweep. In the first sweeps the topics get
 //! a background of the frequencies of words, which decreases: without it, what the first documents happen to have stays for long.
+//!
+//! The counts include the prior tokens of seed words, which the first agent adds, so that φ has their prior.
 
 use super::prior_updates::{OptimizePriors, PriorEvidence, PriorUpdates};
 use super::problem::TopicProblem;
@@ -17,7 +19,7 @@ use super::shard::{check_conserved, split_priors};
 use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{
-    Documents, FixedSweep, MAX_DOCUMENT_TOKENS, PriorStatistics, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable,
+    Alpha, Documents, FixedSweep, MAX_DOCUMENT_TOKENS, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable,
     draw_topics_sequentially,
 };
 use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
@@ -30,6 +32,7 @@ use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The settings of `lda`.
@@ -46,7 +49,8 @@ pub struct LdaSamplerSettings {
     /// given the topics of all other tokens, which needs fewer sweeps and is approximate; or `"auto"`, collapsed during burn-in and drawn
     /// afterwards.
     pub phi: PhiUpdate,
-    /// Priors that are estimated from the topics of all tokens, starting at the values of the model: `"none"`, `"alpha"` or `"both"`.
+    /// Priors that are estimated from the topics of all tokens, starting at the values of the model: `"none"`, `"alpha"`, `"both"`, or
+    /// `"asymmetric"`: an alpha for each topic, and beta.
     pub optimize: OptimizePriors,
     /// Sweeps between estimates.
     pub optimize_every: u64,
@@ -124,6 +128,8 @@ impl MethodSettings for LdaSamplerSettings {
 
     const NAME: &'static str = "lda";
 
+    const SEEDED_TOPICS: bool = true;
+
     fn keys() -> Vec<Key> {
         keys::<Self>()
     }
@@ -151,7 +157,11 @@ impl MethodSettings for LdaSamplerSettings {
 
     fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
         // Counts, from which evaluations take the mean of φ.
-        let posterior = TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) };
+        let posterior = TopicPosterior {
+            array: TopicArray::Counts,
+            draws_from: self.burn_in.saturating_add(1),
+            has_alphas: self.optimize == OptimizePriors::Asymmetric,
+        };
         TopicMethod::new(Lda::new(problem, *self), posterior)
     }
 }
@@ -189,7 +199,7 @@ pub enum Task {
     Sweep {
         /// The number of completed sweeps.
         done: u64,
-        /// The number of tokens in the counts.
+        /// The number of tokens in the counts, with prior tokens.
         counted: u64,
         /// The number of the first document of each agent.
         first_documents: Vec<u64>,
@@ -233,7 +243,8 @@ impl Method for Lda {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<LdaServer> {
-        let initial = || ServerState { sizes: Vec::new(), in_turn: 0, counted: 0, done: 0, priors: self.problem.priors() };
+        let (counted, priors) = (self.problem.seeds.tokens(), self.problem.priors());
+        let initial = || ServerState { sizes: Vec::new(), in_turn: 0, counted, done: 0, priors };
         Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_else(initial) })
     }
 
@@ -257,7 +268,7 @@ pub struct ServerState {
     sizes: Vec<ShardSize>,
     /// The number of agents that have drawn topics in turn.
     in_turn: u32,
-    /// The number of tokens in the counts.
+    /// The number of tokens in the counts, with prior tokens.
     counted: u64,
     /// The number of completed sweeps.
     done: u64,
@@ -325,7 +336,8 @@ impl LdaServer {
     fn request_sweep(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
         let first_documents = state.before().iter().map(|before| before.documents).collect();
-        let task = Task::Sweep { done: state.done, counted: state.counted, first_documents, priors: state.priors };
+        let (done, counted, priors) = (state.done, state.counted, state.priors.clone());
+        let task = Task::Sweep { done, counted, first_documents, priors };
         let request = out.request(0..agents, task).with_transfer();
         if state.done < self.method.settings.rounds {
             request.sum_to(0..agents);
@@ -360,13 +372,13 @@ impl Server<Lda> for LdaServer {
             }
         } else if self.state.done < rounds {
             let tokens = self.state.all().tokens;
-            (self.state.done, self.state.counted) = (self.state.done + 1, tokens);
+            let Lda { problem, settings, .. } = &self.method;
+            (self.state.done, self.state.counted) = (self.state.done + 1, tokens + problem.seeds.tokens());
             let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
             let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-            let Lda { problem, settings, .. } = &self.method;
-            self.state.priors = PriorEvidence::update_priors(evidence, problem, self.state.priors);
+            self.state.priors = PriorEvidence::update_priors(evidence, problem, &self.state.priors);
             let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", tokens as f64)];
-            settings.prior_updates().log_history(self.state.done, self.state.priors, &columns, cx);
+            settings.prior_updates().log_history(self.state.done, &self.state.priors, &columns, cx);
             self.request_sweep(out);
         }
         Ok(())
@@ -398,8 +410,7 @@ pub struct LdaAgent {
     method: Lda,
     blocks: TokenBlocks,
     state: AgentState,
-    /// The counts of all agents, followed by the priors of the sweep that they are from (W × K + 4). The next task brings them to a resumed
-    /// run.
+    /// The counts of all agents, followed by the priors of the sweep that they are from. The next task brings them to a resumed run.
     counts: Body<i32>,
 }
 
@@ -414,7 +425,7 @@ impl LdaAgent {
         counts: &mut Vec<i32>,
         cx: &Context,
     ) -> Result<ShardSize> {
-        let TopicProblem { vocabulary, topics, alpha, beta, .. } = self.method.problem;
+        let &TopicProblem { vocabulary, topics, alpha, beta, .. } = &self.method.problem;
         let source = self.method.problem.source(self.id)?;
         let mut drawn = Documents::new(vocabulary);
         // The agent's documents among the first `documents` of all.
@@ -436,13 +447,17 @@ impl LdaAgent {
         Ok(ShardSize { documents: drawn.len() as u64, tokens: drawn.tokens() })
     }
 
-    /// Records φ as draw number `number`.
-    fn record(&self, table: &TopicTable, number: u64, cx: &mut Context) {
-        let mut phi: Vec<f32> = Vec::with_capacity(self.method.problem.size());
+    /// Records φ, and α of each topic if these are estimated, as draw number `number`.
+    fn record(&self, table: &TopicTable, alpha: &Alpha, number: u64, cx: &mut Context) {
+        let Lda { problem, settings, .. } = &self.method;
+        let mut draw: Vec<f32> = Vec::with_capacity(problem.size() + table.topics());
         for word in 0..table.vocabulary() {
-            phi.extend(table.phi(word).iter().map(|phi| phi.max(MIN_PHI)));
+            draw.extend(table.phi(word).iter().map(|phi| phi.max(MIN_PHI)));
         }
-        cx.record("posterior", 0, number, phi.len(), &phi);
+        if settings.optimize == OptimizePriors::Asymmetric {
+            draw.extend(alpha.of_topics(table.topics()).map(|alpha| alpha as f32));
+        }
+        cx.record("posterior", 0, number, draw.len(), &draw);
     }
 
     /// Draws new topics for all tokens, and returns their counts (W × K).
@@ -466,13 +481,22 @@ impl LdaAgent {
         if !updates.is_due(done) {
             return Ok(None);
         }
-        let of_documents = PriorStatistics::of_documents(self.blocks.spans(), &self.state.topics.0, problem.topics as usize);
-        Ok(Some(updates.evidence(of_documents, split_priors(&self.counts, problem)?.0, self.id, problem)))
+        let (spans, assigned) = (self.blocks.spans(), &self.state.topics.0);
+        let mut counts = Cow::Borrowed(split_priors(&self.counts, problem)?.0);
+        if !problem.seeds.is_empty() {
+            problem.seeds.remove_from(counts.to_mut(), problem.topics as usize);
+        }
+        Ok(Some(updates.evidence(spans, assigned, &counts, self.id, problem)))
     }
 
-    /// Counts, followed by the priors. Only the first agent adds these, so that the sum over agents has them once.
-    fn with_priors(&self, mut counts: Vec<i32>, priors: Priors) -> Body<i32> {
-        counts.extend(if self.id == 0 { priors.to_words() } else { [0; Priors::WORDS] });
+    /// Counts with prior tokens, followed by the priors. Only the first agent adds these, so that the sum over agents has them once.
+    fn with_priors(&self, mut counts: Vec<i32>, priors: &Priors) -> Body<i32> {
+        let mut words = priors.to_words();
+        match self.id {
+            0 => self.method.problem.seeds.add_to(&mut counts, self.method.problem.topics as usize),
+            _ => words.fill(0),
+        }
+        counts.extend(words);
         counts.into()
     }
 }
@@ -496,7 +520,11 @@ impl Agent<Lda> for LdaAgent {
             &Task::DrawInTurn { first_document, tokens_before, documents } => {
                 let problem = &self.method.problem;
                 let mut counts = match self.id {
-                    0 => vec![0; problem.size()],
+                    0 => {
+                        let mut prior = vec![0; problem.size()];
+                        problem.seeds.add_to(&mut prior, problem.topics as usize);
+                        prior
+                    }
                     _ => split_priors(&body, problem)?.0.to_vec(),
                 };
                 let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
@@ -504,15 +532,15 @@ impl Agent<Lda> for LdaAgent {
                 Ok((drawn.into(), counts.into()))
             }
             Task::Sweep { done, counted, first_documents, priors } => {
-                let (done, priors, settings) = (*done, *priors, self.method.settings);
+                let (done, settings) = (*done, self.method.settings);
                 self.counts = body;
                 let is_recorded = self.id == 0 && settings.records(done);
                 if done == settings.rounds && !is_recorded {
                     return Ok((size.into(), Body::empty()));
                 }
-                let table = self.method.table.at(&self.method, &self.counts, (done, *counted), priors.beta, cx)?;
+                let table = self.method.table.at(&self.method, &self.counts, (done, *counted), priors, cx)?;
                 if is_recorded {
-                    self.record(&table, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
+                    self.record(&table, &priors.alpha, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
                 }
                 if done == settings.rounds {
                     return Ok((size.into(), Body::empty()));
@@ -521,7 +549,7 @@ impl Agent<Lda> for LdaAgent {
                     return Err(format!("the task has {} agents", first_documents.len()).into());
                 };
                 let evidence = self.evidence(done)?;
-                let counts = self.sweep(&table, done, priors.alpha, first_document, cx);
+                let counts = self.sweep(&table, done, priors.alpha.mean(), first_document, cx);
                 Ok((Report { size, evidence }, self.with_priors(counts, priors)))
             }
         }
@@ -540,8 +568,15 @@ struct TableOfSweep {
 
 impl SharedTable {
     /// The table after `done` sweeps. `array` begins with the counts of all agents (W × K), of `counted` tokens.
-    fn at(&self, method: &Lda, array: &[i32], (done, counted): (u64, u64), beta: f64, cx: &Context) -> Result<Arc<TopicTable>> {
-        let TopicProblem { vocabulary, topics, .. } = method.problem;
+    fn at(
+        &self,
+        method: &Lda,
+        array: &[i32],
+        (done, counted): (u64, u64),
+        Priors { alpha, beta }: &Priors,
+        cx: &Context,
+    ) -> Result<Arc<TopicTable>> {
+        let &TopicProblem { vocabulary, topics, .. } = &method.problem;
         let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = shared.as_ref().filter(|shared| shared.id == id) {
@@ -551,13 +586,14 @@ impl SharedTable {
         check_conserved(counts, counted)?;
         let earlier = shared.take().and_then(|earlier| Arc::try_unwrap(earlier.table).ok());
         let mut table = earlier.unwrap_or_else(|| TopicTable::new(vocabulary as usize, topics as usize));
+        table.set_relative_alpha(alpha.relative(topics as usize));
         if method.settings.draws_phi(done) {
             // Unique up to 2^31 sweeps.
             let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
-            table.draw(counts, beta, stream, |topic| stream(1 << 63 | topic));
+            table.draw(counts, *beta, stream, |topic| stream(1 << 63 | topic));
         } else {
             let background = method.settings.background(done, counted as f64 / f64::from(topics));
-            table.set_mean(counts, beta, background);
+            table.set_mean(counts, *beta, background);
         }
         let table = Arc::new(table);
         *shared = Some(TableOfSweep { id, table: table.clone() });

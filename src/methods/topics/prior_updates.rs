@@ -3,10 +3,11 @@
 use super::problem::TopicProblem;
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context};
-use crate::lda::{PriorStatistics, Priors};
+use crate::lda::{Alpha, PriorStatistics, Priors};
 use crate::methods::common::settings::at_least_one;
 use crate::settings::KeyError;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The priors that are estimated during the run, by maximum likelihood given the topics of all tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub enum OptimizePriors {
     Alpha,
     /// α and β.
     Both,
+    /// α of each topic, and β.
+    Asymmetric,
 }
 
 /// When priors are estimated, and which.
@@ -52,27 +55,32 @@ impl PriorUpdates {
         self.is_active() && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.every))
     }
 
-    /// What an agent contributes to an estimate: the statistics of its documents, and for β those of a range of topics. `counts` are those
-    /// of all agents (W × K).
-    pub fn evidence(
+    /// What an agent contributes to an estimate: the statistics of its documents, given by the spans of their tokens and the topics of these,
+    /// and for β those of a range of topics. `counts` are those of all agents (W × K).
+    pub fn evidence<T: Copy + Into<u32>>(
         self,
-        of_documents: PriorStatistics,
+        spans: impl Iterator<Item = Range<usize>>,
+        assigned: &[T],
         counts: &[i32],
         agent: AgentId,
         problem: &TopicProblem,
     ) -> PriorEvidence {
+        let alpha = match self.optimize {
+            OptimizePriors::Asymmetric => PriorStatistics::of_each_topic(spans, assigned, problem.topics as usize),
+            _ => PriorStatistics::of_documents(spans, assigned, problem.topics as usize),
+        };
         let first_topic = |agent: u32| (u64::from(problem.topics) * u64::from(agent) / u64::from(problem.agents)) as usize;
         let topic_range = match self.optimize {
-            OptimizePriors::Both => first_topic(agent)..first_topic(agent + 1),
+            OptimizePriors::Both | OptimizePriors::Asymmetric => first_topic(agent)..first_topic(agent + 1),
             OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
         let beta = PriorStatistics::of_topics(counts, problem.topics as usize, topic_range);
-        PriorEvidence { alpha: of_documents, beta }
+        PriorEvidence { alpha, beta }
     }
 
-    /// Writes a row of the history, with the priors if they are estimated.
-    pub fn log_history(self, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
-        let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
+    /// Writes a row of the history, with the mean of α_k and with β if they are estimated.
+    pub fn log_history(self, sweep: u64, priors: &Priors, columns: &[(&str, f64)], cx: &mut Context) {
+        let priors = [("alpha", priors.alpha.mean()), ("beta", priors.beta)];
         cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| self.is_active())));
     }
 }
@@ -88,15 +96,19 @@ pub struct PriorEvidence {
 
 impl PriorEvidence {
     /// Updates the priors from the statistics of all agents. These are integers, so their sum does not depend on the order.
-    pub fn update_priors<'a>(all_agents: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
+    pub fn update_priors<'a>(all_agents: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: &Priors) -> Priors {
         let mut sum = Self::default();
         for evidence in all_agents {
             sum.alpha.merge(&evidence.alpha);
             sum.beta.merge(&evidence.beta);
         }
+        let topics = problem.topics as usize;
         // A prior without statistics does not change.
         Priors {
-            alpha: sum.alpha.update_prior(priors.alpha, problem.topics as usize),
+            alpha: match (&priors.alpha, sum.alpha.is_of_each_topic()) {
+                (Alpha::Symmetric(alpha), false) => Alpha::Symmetric(sum.alpha.update_prior(*alpha, topics)),
+                _ => sum.alpha.update_alphas(&priors.alpha, topics),
+            },
             beta: sum.beta.update_prior(priors.beta, problem.vocabulary as usize),
         }
     }

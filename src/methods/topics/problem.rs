@@ -1,7 +1,7 @@
 //! The problem of topic models: latent Dirichlet allocation, its priors, and the documents of each agent.
 
 use crate::cluster::{AgentId, BoxError};
-use crate::lda::{DocumentSource, Documents, Priors};
+use crate::lda::{Alpha, DocumentSource, Documents, Priors, SeedWords};
 use std::sync::Arc;
 
 /// Opens the documents of an agent, on the rank that hosts it.
@@ -20,6 +20,8 @@ pub struct TopicProblem {
     pub alpha: f64,
     /// β, the prior count of each word in a topic.
     pub beta: f64,
+    /// Prior tokens of words that are known to belong to a topic.
+    pub seeds: Arc<SeedWords>,
     /// The documents of each agent.
     pub documents: OpenDocuments,
 }
@@ -32,7 +34,7 @@ impl TopicProblem {
 
     /// α and β.
     pub fn priors(&self) -> Priors {
-        Priors { alpha: self.alpha, beta: self.beta }
+        Priors { alpha: Alpha::Symmetric(self.alpha), beta: self.beta }
     }
 
     /// All documents of an agent at once.

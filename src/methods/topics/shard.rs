@@ -4,7 +4,7 @@ use super::prior_updates::PriorEvidence;
 use super::problem::TopicProblem;
 use super::sweeps::{SweepBy, SweepSettings};
 use crate::cluster::{AgentId, Context, Result};
-use crate::lda::{PriorStatistics, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_topics_sequentially};
+use crate::lda::{Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_topics_sequentially};
 use crate::methods::common::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,9 @@ pub struct SweepReport {
 /// # Errors
 /// If the array has the wrong length.
 pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
-    match array.split_last_chunk() {
-        Some((counts, words)) if counts.len() == problem.size() => Ok((counts, Priors::from_words(*words))),
-        _ => {
-            Err(format!("expected {1} topic-word counts and priors, got {0}", array.len(), problem.size() + Priors::WORDS).into())
-        }
-    }
+    let parts = array.split_at_checked(problem.size());
+    let priors = parts.and_then(|(counts, words)| Some((counts, Priors::from_words(words, problem.topics as usize)?)));
+    priors.ok_or_else(|| format!("{} values are not {} topic-word counts and their priors", array.len(), problem.size()).into())
 }
 
 /// The tokens of an agent.
@@ -84,7 +81,7 @@ impl Shard {
         (assigned, counts.into_counts())
     }
 
-    /// Performs sweep number `sweep` over the tokens of this agent. `array` holds the counts of all agents and the priors (W × K + 4)
+    /// Performs sweep number `sweep` over the tokens of this agent. `array` holds the counts of all agents and the priors
     /// before the sweep. Returns a report, whose statistics are also from before the sweep, and the changes of the counts (W × K).
     pub fn sweep(
         &mut self,
@@ -95,12 +92,13 @@ impl Shard {
         cx: &Context,
     ) -> Result<(SweepReport, Vec<i32>)> {
         let (counts, Priors { alpha, beta }) = split_priors(array, &self.problem)?;
+        let alpha = alpha.mean();
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics do not fit the {} tokens of this agent", self.tokens.len()).into());
         }
         let updates = settings.prior_updates();
-        let of_documents = || PriorStatistics::of_documents(self.tokens.spans(), topics, self.problem.topics as usize);
-        let evidence = updates.is_due(sweep).then(|| updates.evidence(of_documents(), counts, self.id, &self.problem));
+        let spans = self.tokens.spans();
+        let evidence = updates.is_due(sweep).then(|| updates.evidence(spans, topics, counts, self.id, &self.problem));
         let mut swept = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.word_sweep {
@@ -113,7 +111,7 @@ impl Shard {
     }
 }
 
-/// If a draw is due after `sweeps` sweeps, records φ (W × K): its mean given the counts and β in `array` (W × K + 4).
+/// If a draw is due after `sweeps` sweeps, records φ (W × K): its mean given the counts and β in `array`.
 pub(super) fn record_draw(
     problem: &TopicProblem,
     array: &[i32],

@@ -65,6 +65,10 @@ pub(super) fn check_sweeps(rounds: u64, burn_in: u64, thin: u64, updates: PriorU
 
 impl SweepSettings {
     pub(super) fn check(&self) -> Result<(), KeyError> {
+        if self.optimize == OptimizePriors::Asymmetric {
+            let sentence = "= \"asymmetric\" is for the method lda only. Choose one of: none, alpha, both";
+            return Err(KeyError::invalid("optimize", sentence));
+        }
         check_sweeps(self.rounds, self.burn_in, self.thin, self.prior_updates())
     }
 
@@ -98,6 +102,6 @@ impl SweepSettings {
 
     /// The posterior: the counts of all tokens.
     pub(super) fn shown(&self) -> TopicPosterior {
-        TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
+        TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1), has_alphas: false }
     }
 }

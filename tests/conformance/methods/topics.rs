@@ -2,7 +2,7 @@
 
 use mpibayes::cluster::Method;
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{DocumentSource, Documents, HeldOut, Sweeps};
+use mpibayes::lda::{DocumentSource, Documents, HeldOut, SeedWords, Sweeps};
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
@@ -29,7 +29,15 @@ fn problem(agents: u32) -> TopicProblem {
         }
         Ok(Box::new(documents) as Box<dyn DocumentSource>)
     };
-    TopicProblem { agents, vocabulary: WORDS, topics: 3, alpha: 0.3, beta: 0.2, documents: Arc::new(documents) }
+    TopicProblem {
+        agents,
+        vocabulary: WORDS,
+        topics: 3,
+        alpha: 0.3,
+        beta: 0.2,
+        seeds: Arc::default(),
+        documents: Arc::new(documents),
+    }
 }
 
 fn sweeps(rounds: u64, thin: u64, by: SweepBy) -> SweepSettings {
@@ -41,16 +49,17 @@ fn optimising(settings: SweepSettings) -> SweepSettings {
     SweepSettings { optimize: OptimizePriors::Both, optimize_every: 2, optimize_after: 1, ..settings }
 }
 
-/// Sweeps with a background, with φ at its mean, and with drawn φ.
+/// Sweeps with a background, with φ at its mean, and with drawn φ; with seed words, and α of each topic.
 pub fn lda() -> Lda {
+    let seeds = Arc::new(SeedWords::new([(0, 1), (7, 2), (9, 2)], 3));
     Lda::new(
-        problem(5),
+        TopicProblem { seeds, ..problem(5) },
         LdaSamplerSettings {
             rounds: 7,
             burn_in: 3,
             thin: 2,
             phi: PhiUpdate::Auto,
-            optimize: OptimizePriors::Both,
+            optimize: OptimizePriors::Asymmetric,
             optimize_every: 2,
             optimize_after: 1,
         },
@@ -103,7 +112,7 @@ where
         }),
         problem,
         sweeps: Sweeps { burn_in: 1, kept: 2 },
-        posterior: TopicPosterior { array, draws_from: 2 * every },
+        posterior: TopicPosterior { array, draws_from: 2 * every, has_alphas: false },
     };
     WithEvaluation { inner, evaluator }
 }

@@ -8,8 +8,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{BoxError, JobOptions, Method, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, DocumentGibbs, DocumentSource, Documents, HeldOut, PriorStatistics, Priors, Sweeps, Tokens, TopicCounts,
-    WordSweep, WordTable, dense_sweep, draw_topics_sequentially,
+    Completion, DocumentGibbs, DocumentSource, Documents, HeldOut, PriorStatistics, Sweeps, Tokens, TopicCounts, WordSweep,
+    WordTable, dense_sweep, draw_topics_sequentially,
 };
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
@@ -51,7 +51,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         }
         Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
-    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seeds: Arc::default(), documents: Arc::new(documents) }
 }
 
 /// Gibbs sweeps with fixed priors.
@@ -384,7 +384,7 @@ fn evaluator_of(
         problem,
         held_out,
         sweeps: EVALUATION_SWEEPS,
-        posterior: TopicPosterior { array: TopicArray::Counts, draws_from },
+        posterior: TopicPosterior { array: TopicArray::Counts, draws_from, has_alphas: false },
     }
 }
 
@@ -533,6 +533,7 @@ where
         topics: MADE_TOPICS as u32,
         alpha: priors.0,
         beta: priors.1,
+        seeds: Arc::default(),
         documents: Arc::new(documents),
     };
     let settings = SweepSettings { optimize, optimize_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
@@ -540,8 +541,15 @@ where
     run(WithEvaluation { inner: method(problem, settings), evaluator }, seed)
 }
 
+/// Values of the priors of generated documents.
+#[derive(Debug)]
+pub(super) struct FoundPriors {
+    pub alpha: f64,
+    pub beta: f64,
+}
+
 /// The most likely priors, given the true topics of all tokens.
-pub(super) fn by_true_topics() -> Priors {
+pub(super) fn by_true_topics() -> FoundPriors {
     let (mut of_documents, mut of_words) = (PriorStatistics::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
     for number in 0..600 {
         let (_, mut tokens) = made(number);
@@ -555,7 +563,7 @@ pub(super) fn by_true_topics() -> Priors {
     }
     let of_topics = PriorStatistics::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
     let found = |evidence: &PriorStatistics, outcomes| (0..50).fold(1.0, |prior, _| evidence.update_prior(prior, outcomes));
-    Priors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
+    FoundPriors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
 }
 
 /// The factor between the mean of the last values and the truth.

@@ -6,12 +6,13 @@ use super::adlda::{by_true_topics, made_run, off};
 use crate::recording::{Recording, run};
 use mpibayes::cluster::JobOptions;
 use mpibayes::lda::{
-    DocumentSource, Documents, FixedSweep, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
+    DocumentSource, Documents, FixedSweep, SeedWords, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
 };
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::{Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, SweepSettings, TopicProblem};
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
 use std::sync::Arc;
 
 const WORDS: u32 = 9;
@@ -37,7 +38,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         (first(agent)..first(agent + 1)).for_each(|number| mine.push(&words, &document(number)));
         Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
-    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seeds: Arc::default(), documents: Arc::new(documents) }
 }
 
 fn settings(rounds: u64, burn_in: u64, thin: u64, phi: PhiUpdate) -> LdaSamplerSettings {
@@ -48,20 +49,19 @@ const UPDATES: [PhiUpdate; 3] = [PhiUpdate::Auto, PhiUpdate::Drawn, PhiUpdate::C
 
 #[test]
 fn draws_have_the_same_bits_for_any_number_of_agents_and_threads() {
-    for phi in UPDATES {
+    for (phi, optimize) in UPDATES.into_iter().zip([OptimizePriors::Both, OptimizePriors::Asymmetric, OptimizePriors::Asymmetric])
+    {
         let draws = |agents: u32, threads: usize, seed: u64| {
-            let priors = LdaSamplerSettings {
-                optimize: OptimizePriors::Both,
-                optimize_every: 3,
-                optimize_after: 4,
-                ..settings(30, 15, 3, phi)
-            };
-            let method = Lda::new(problem(agents, 4, 0.2, 0.1), priors);
+            let priors = LdaSamplerSettings { optimize, optimize_every: 3, optimize_after: 4, ..settings(30, 15, 3, phi) };
+            let mut problem = problem(agents, 4, 0.2, 0.1);
+            problem.seeds = Arc::new(SeedWords::new([(0, 1), (5, 3), (8, 3)], 7));
+            let method = Lda::new(problem, priors);
             let options = JobOptions { threads, ..JobOptions::new(Seed(seed)) };
             Recording::of(method, options).unwrap().values::<f32>("posterior")
         };
         let one = draws(1, 1, 12);
-        assert_eq!(one.len(), 5 * 4 * WORDS as usize);
+        let alphas = if optimize == OptimizePriors::Asymmetric { 4 } else { 0 };
+        assert_eq!(one.len(), 5 * (4 * WORDS as usize + alphas));
         // With 30 agents, some have no documents, and eight draw topics in turn.
         for (agents, threads) in [(1, 3), (2, 1), (4, 2), (7, 3), (30, 2)] {
             assert_eq!(draws(agents, threads, 12), one, "{phi:?}, {agents} agents");
@@ -243,4 +243,55 @@ fn estimated_priors_are_those_of_the_generated_documents() {
     }
     let fixed = |problem, _| Lda::new(problem, settings(30, 10, 5, PhiUpdate::Auto));
     assert!(made_run(fixed, (5.0, 3.0), OptimizePriors::Both, 4).column("history", "alpha").is_empty());
+}
+
+/// 400 documents of 40 tokens with three topics, whose α are 1.5, 0.4 and 0.1. Words 0 to 2 are of topic 0, 3 to 5 of topic 1, the others of
+/// topic 2, but a token in forty is of any word.
+#[test]
+fn alphas_of_topics_are_those_of_generated_documents_and_seed_words_choose_their_order() {
+    let truth = [1.5, 0.4, 0.1];
+    let documents = || {
+        let mut made = Documents::new(WORDS);
+        for number in 0..400 {
+            let mut stream = Seed(3).stream(Who::Run, number, Purpose::Synthetic);
+            let gammas = truth.map(|alpha| Gamma::new(alpha, 1.0).unwrap().sample(&mut stream));
+            let mut counts = vec![0; WORDS as usize];
+            for _ in 0..40 {
+                let mut point = stream.random::<f64>() * gammas.iter().sum::<f64>();
+                let topic = gammas
+                    .iter()
+                    .position(|gamma| {
+                        point -= gamma;
+                        point < 0.0
+                    })
+                    .unwrap_or(2);
+                let noise = stream.random_range(0..40) == 0;
+                let word = if noise { stream.random_range(0..9) } else { 3 * topic + stream.random_range(0..3) };
+                counts[word] += 1;
+            }
+            made.push(&(0..WORDS).collect::<Vec<_>>(), &counts);
+        }
+        made
+    };
+    let found = |seeds: SeedWords| -> Vec<f64> {
+        let made = documents();
+        let mut problem = problem(1, 3, 0.5, 0.05);
+        problem.documents = Arc::new(move |_| Ok(Box::new(made.clone()) as Box<dyn DocumentSource>));
+        problem.seeds = Arc::new(seeds);
+        let optimize = OptimizePriors::Asymmetric;
+        let estimated = LdaSamplerSettings { optimize, optimize_after: 20, ..settings(300, 100, 1, PhiUpdate::Drawn) };
+        let draws = run(Lda::new(problem, estimated), 6).values::<f32>("posterior");
+        let size = 3 * WORDS as usize + 3;
+        let mean = |topic: usize| draws.chunks_exact(size).map(|draw| f64::from(draw[size - 3 + topic])).sum::<f64>() / 200.0;
+        (0..3).map(mean).collect()
+    };
+    // Topic 2 of the documents is seeded as the first, topic 0 as the last.
+    let reversed = found(SeedWords::new([(8, 0), (4, 1), (0, 2)], 20));
+    for (found, truth) in reversed.iter().rev().zip(truth) {
+        // 400 documents determine α to 10 % (one standard error), α of a rare topic to 15 %.
+        assert!((found / truth).ln().abs() < 0.5, "{reversed:?}");
+    }
+    // Negative control: in the order of the documents.
+    let same = found(SeedWords::new([(0, 0), (4, 1), (8, 2)], 20));
+    assert!(same[0] > 3.0 * same[1] && same[1] > 2.0 * same[2], "{same:?}");
 }
