@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state10";
+const MAGIC: &[u8; 16] = b"mpibayes-state11";
 
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]

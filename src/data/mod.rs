@@ -77,6 +77,7 @@ pub use readers::npy::Npy;
 pub use readers::npz::Npz;
 pub use readers::source::Source;
 pub use readers::table::{Row, Table};
+pub use readers::text_column::{TextColumn, read_text_column};
 pub use shard::Shard;
 pub use sparse::SparseRows;
 

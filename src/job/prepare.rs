@@ -236,7 +236,7 @@ impl JobData for Corpus {
     fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>, _: Option<&Tuned>) -> Result<Prepared, JobError> {
         let corpus = require_data(corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let &LdaSettings { topics, alpha, beta, .. } = &run.model;
-        let (seeds, notes_on_seeds) =
+        let (words, notes_on_seed_words) =
             seed_words(run, corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let agents = run.settings.agents();
         let ranges = ranges(run, corpus)?;
@@ -246,8 +246,15 @@ impl JobData for Corpus {
             let shard = CorpusShard::new(train.clone(), ranges[agent as usize].clone());
             Ok(Box::new(shard) as Box<dyn DocumentSource>)
         };
-        let (vocabulary_size, seeds, documents) = (corpus.words(), Arc::new(seeds), Arc::new(documents));
-        let problem = TopicProblem { agents, vocabulary: vocabulary_size, topics, alpha, beta, seeds, documents };
+        let problem = TopicProblem {
+            agents,
+            vocabulary: corpus.words(),
+            topics,
+            alpha,
+            beta,
+            seed_words: Arc::new(words),
+            documents: Arc::new(documents),
+        };
         let method = F::method(run.method.as_ref(), problem.clone());
 
         let (held_out, test) = (corpus.documents(Split::Test), corpus.clone());
@@ -272,7 +279,7 @@ impl JobData for Corpus {
             method: method.start(run.method.name(), evaluation),
             groups,
             sizes,
-            notes: [run.method.notes(agents), notes_on_seeds].concat(),
+            notes: [run.method.notes(agents), notes_on_seed_words].concat(),
             scoring: None,
             pointwise: None,
             final_arrays,

@@ -2,46 +2,80 @@
 
 use crate::config::RunOf;
 use crate::data::Split;
-use crate::data::corpus::Corpus as CorpusFile;
+use crate::data::corpus::{Corpus as CorpusFile, Tokenizer};
 use crate::lda::{MAX_SEED_TOKENS, SeedWords};
 use crate::methods::Corpus;
 use crate::settings::KeyError;
+use crate::text;
 use std::collections::HashMap;
 
 /// The key of the seed words in `[model]`.
-const SEEDS: &str = "seeds";
+const SEED_WORDS: &str = "seed_words";
+
+/// The most pseudo-counts in all, so that counts stay within the limits of their type.
+const MAX_TOTAL: u64 = 1 << 30;
+/// The most words that a message lists.
+const MAX_LISTED: usize = 10;
 
 /// The seed words of a run, and remarks on them.
 ///
 /// # Errors
 /// The key of `[model]` that is wrong, and why.
 pub(super) fn seed_words(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<(SeedWords, Vec<String>), KeyError> {
-    let wrong = |sentence: String| KeyError::invalid(SEEDS, sentence);
+    let wrong = |sentence: String| KeyError::invalid(SEED_WORDS, sentence);
     let model = &run.model;
-    if model.seeds.is_empty() {
+    if model.seed_words.is_empty() {
         return Ok((SeedWords::default(), Vec::new()));
     }
     if !run.method.seeded_topics() {
-        return Err(wrong(format!("are for the method lda; {} does not take them", run.method.name())));
+        return Err(wrong(format!("work with the method lda only, not with {}", run.method.name())));
     }
-    let vocabulary = corpus.vocabulary().map_err(|error| wrong(format!("need the vocabulary: {error}")))?;
+    let vocabulary = corpus.vocabulary().map_err(|error| wrong(format!("cannot be looked up: {error}")))?;
     let Some(vocabulary) = vocabulary else {
-        return Err(wrong(format!("need words, and {} has only their numbers", corpus.path().display())));
+        return Err(wrong(format!("cannot be looked up: {} has numbers of words, but no vocabulary", corpus.path().display())));
     };
-    let numbers: HashMap<&str, u32> = vocabulary.iter().map(String::as_str).zip(0..).collect();
-    let (mut cells, mut unknown) = (Vec::new(), Vec::new());
-    for (topic, words) in (0..).zip(&model.seeds) {
-        let (known, others): (Vec<&str>, Vec<&str>) = words.split_whitespace().partition(|word| numbers.contains_key(word));
-        if known.is_empty() && !others.is_empty() {
-            return Err(wrong(format!("of topic {topic} are not in the vocabulary: {}", others.join(", "))));
+    let mut numbers: HashMap<&str, u32> = HashMap::with_capacity(vocabulary.len());
+    for (number, word) in (0..).zip(&vocabulary) {
+        numbers.entry(word).or_insert(number);
+    }
+    let (mut cells, mut unknown, mut tokenizer) = (Vec::new(), Vec::new(), Tokenizer::new(1));
+    for (topic, words) in (0..).zip(&model.seed_words) {
+        let mut others = Vec::new();
+        let before = cells.len();
+        for word in words.split_whitespace() {
+            // As imported text has it: in lower case and composed.
+            let mut as_imported = None;
+            tokenizer.each(word.as_bytes(), |token| as_imported = as_imported.or_else(|| numbers.get(token)));
+            match numbers.get(word).or(as_imported) {
+                Some(&number) => cells.push((number, topic)),
+                None => others.push(word),
+            }
         }
-        cells.extend(known.iter().map(|word| (numbers[word], topic)));
-        unknown.extend(others);
+        if cells.len() == before && !others.is_empty() {
+            return Err(wrong(format!("of topic {topic} are not in the vocabulary: {}", listed(&others))));
+        }
+        unknown.append(&mut others);
     }
     let note =
-        (!unknown.is_empty()).then(|| format!("{SEEDS} that are not in the vocabulary are left out: {}", unknown.join(", ")));
-    // At most 2^24.
+        (!unknown.is_empty()).then(|| format!("seed words that are not in the vocabulary are left out: {}", listed(&unknown)));
+    // At most 2^20.
     let mean = (corpus.tokens(Split::Train) / u64::from(corpus.words())).clamp(1, u64::from(MAX_SEED_TOKENS)) as i32;
     let tokens = model.seed_tokens.map_or(mean, u32::cast_signed);
-    Ok((SeedWords::new(cells, tokens), note.into_iter().collect()))
+    let found = SeedWords::new(cells, tokens);
+    if found.total() > MAX_TOTAL {
+        let total = text::count(found.total());
+        return Err(wrong(format!(
+            "have {total} pseudo-counts in all, at most {MAX_TOTAL} are supported: set a smaller seed_tokens"
+        )));
+    }
+    Ok((found, note.into_iter().collect()))
+}
+
+/// The first of these words, and how many more there are.
+fn listed(words: &[&str]) -> String {
+    let shown = words[..words.len().min(MAX_LISTED)].join(", ");
+    match words.len().saturating_sub(MAX_LISTED) {
+        0 => shown,
+        more => format!("{shown} and {} more", text::count(more)),
+    }
 }

@@ -123,6 +123,14 @@ impl TopicModel {
         Ok(Self { words, phi, corpus, draws, alpha, seed: Seed(run.settings.seed), table })
     }
 
+    /// α of each topic, if the run has estimated them.
+    pub fn alphas(&self) -> Option<&[f64]> {
+        match &self.alpha {
+            Alpha::Symmetric(_) => None,
+            Alpha::Asymmetric(alphas) => Some(alphas),
+        }
+    }
+
     /// K.
     pub fn topics(&self) -> usize {
         self.phi.ncols()

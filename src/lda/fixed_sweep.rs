@@ -1,9 +1,8 @@
-//! Gibbs sweeps over the topics of all tokens with fixed φ, which is exact for the documents given φ and needs no order of them.
+//! Gibbs sweeps over the topics of all tokens given φ: documents are then independent, and can be swept in any order.
 //!
-//! P(z = k | rest of the document, φ) ∝ n_dk φ_kw + α_k φ_kw, with n_dk the other tokens of the document. In a document with few tokens the
-//! first term is Σ_j φ_(z_j)w over its other tokens, gathered from the row of the word: whoever draws a token j takes its topic, and no
-//! counts are kept. In a document with many tokens n_dk is an array. The second term has sums over chunks of topics, as tables of topics
-//! have them.
+//! P(z = k | rest of the document, φ) ∝ n_dk φ_kw + α_k φ_kw, with n_dk the other tokens of the document. Summed over k, the first term is
+//! Σ_j φ_(z_j)w over the other tokens j: in a short document it is sampled by choosing a token j and taking its topic, without counts. In a
+//! long document n_dk is an array. The second term is sampled with the sums over chunks of topics that [`TopicTable`] has.
 //!
 //! All SIMD levels give the same bits, because they add the same numbers in the same order.
 
@@ -19,7 +18,7 @@ use rayon::slice::ParallelSliceMut;
 const PREFETCH_DISTANCE: usize = 6;
 /// The distance of consecutive random numbers of a document before they are mixed: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Attempts to draw another topic than the own one, after which the token keeps it: reached if rounding leaves no other topic.
+/// Attempts of the rejection sampler, after which the token keeps its topic: reached only if rounding leaves all weight on that topic.
 const MAX_ATTEMPTS: usize = 64;
 /// The number of words whose tokens are counted together, by one thread.
 const WORDS_COUNTED_TOGETHER: usize = 64;
@@ -313,8 +312,8 @@ fn keep(old: u16, topics: usize, hash: u64) -> u16 {
     if usize::from(old) < topics { old } else { ((u64::from(hash as u32) * topics as u64) >> 32) as u16 }
 }
 
-/// The place of a point among weights whose sums over each lane, step by step, are `sums`. `running` has the cumulative sums over the lanes
-/// of the last step, and `below` of them are at most `point`.
+/// The index of the weight that contains `point`. `sums[step][lane]` is the cumulative weight of a lane up to a step. `running` has the
+/// cumulative sums of the lanes' totals, and `below` of them are at most `point`.
 #[inline(always)]
 fn find(sums: &[[f32; LANES]], running: &[f32; LANES], below: u32, point: f32) -> usize {
     let lane = place_of(below) % LANES;

@@ -1,14 +1,15 @@
 //! Maximum-likelihood estimation of the Dirichlet priors α and β from topic counts.
 //!
 //! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(Σ a_i)/Γ(n + Σ a_i) Π_i Γ(n_i + a_i)/Γ(a_i) under a prior a.
-//! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) over many vectors increases
-//! it; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\] does (Minka 2000, "Estimating a
+//! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]), with sums over many
+//! vectors, increases the likelihood; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\] does (Minka 2000, "Estimating a
 //! Dirichlet distribution"). Both only need histograms of the counts (Wallach 2008, "Structured topic models for language", section 2.3).
 
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::digamma;
-use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::ops::Range;
+use std::slice::Iter;
 
 /// α_k, the prior count of each topic in a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ impl Alpha {
     /// α of K topics.
     ///
     /// # Panics
-    /// The iterator does, if K is above the number of different α.
+    /// The iterator panics if K is above the number of α_k.
     pub fn of_topics(&self, topics: usize) -> impl ExactSizeIterator<Item = f64> {
         (0..topics).map(|topic| match self {
             Self::Symmetric(alpha) => *alpha,
@@ -60,7 +61,7 @@ pub struct Priors {
 
 impl Priors {
     /// The bits of all values, which are appended to transferred counts: of α, or of α_1, ..., α_K; and of β.
-    pub fn to_words(&self) -> Vec<i32> {
+    pub fn to_i32s(&self) -> Vec<i32> {
         let alphas = match &self.alpha {
             Alpha::Symmetric(alpha) => std::slice::from_ref(alpha),
             Alpha::Asymmetric(alphas) => alphas,
@@ -72,9 +73,9 @@ impl Priors {
         alphas.iter().chain([&self.beta]).flat_map(halves).collect()
     }
 
-    /// The values with these bits, for K topics. None if another number of values has so many words.
-    pub fn from_words(words: &[i32], topics: usize) -> Option<Self> {
-        let (pairs, []) = words.as_chunks() else { return None };
+    /// The values with these bits, for K topics. None if the length is that of neither one α nor K of them.
+    pub fn from_i32s(numbers: &[i32], topics: usize) -> Option<Self> {
+        let (pairs, []) = numbers.as_chunks() else { return None };
         let value =
             |&[low, high]: &[i32; 2]| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
         let (beta, alphas) = pairs.split_last()?;
@@ -103,36 +104,43 @@ const MAX_STEPS: usize = 20;
 const TOLERANCE: f64 = 1e-6;
 
 impl PriorStatistics {
-    /// The statistics for α: the number of tokens of each document with each of K topics, of all topics together. A document has the tokens
-    /// of a span.
+    /// The statistics for one α: a histogram of the counts n_dk of `topic_count` topics, pooled over topics. `spans` are the tokens of each
+    /// document, `topics` their topics.
     ///
     /// # Panics
     /// If a span exceeds the topics, or a topic is not below K.
-    pub fn of_documents<T: Copy + Into<u32>>(spans: impl Iterator<Item = Range<usize>>, topics: &[T], all: usize) -> Self {
+    pub fn for_symmetric_alpha<T: Copy + Into<u32>>(
+        spans: impl Iterator<Item = Range<usize>>,
+        topics: &[T],
+        topic_count: usize,
+    ) -> Self {
         let mut counts = Tally::default();
-        let totals = Self::count_topics(spans, topics, all, |_, count| counts.add(count));
+        let totals = Self::count_topics(spans, topics, topic_count, |_, count| counts.add(count));
         Self { counts: vec![counts.into()], totals }
     }
 
-    /// As [`PriorStatistics::of_documents`], of each topic.
+    /// As [`PriorStatistics::for_symmetric_alpha`], with a histogram for each topic.
     ///
     /// # Panics
     /// As there.
-    pub fn of_each_topic<T: Copy + Into<u32>>(spans: impl Iterator<Item = Range<usize>>, topics: &[T], all: usize) -> Self {
-        let mut counts: Vec<Tally> = (0..all).map(|_| Tally::of_many()).collect();
-        let totals = Self::count_topics(spans, topics, all, |topic, count| counts[topic].add(count));
+    pub fn for_asymmetric_alpha<T: Copy + Into<u32>>(
+        spans: impl Iterator<Item = Range<usize>>,
+        topics: &[T],
+        topic_count: usize,
+    ) -> Self {
+        let mut counts: Vec<Tally> = (0..topic_count).map(|_| Tally::of_many()).collect();
+        let totals = Self::count_topics(spans, topics, topic_count, |topic, count| counts[topic].add(count));
         Self { counts: counts.into_iter().map(Into::into).collect(), totals }
     }
 
-    /// Calls `add` with each topic of each document and the number of its tokens there, and perhaps with a number of 0. Returns the histogram
-    /// of the documents' tokens.
+    /// Calls `add(k, n_dk)` for each topic of each document; some calls have a count of 0. Returns the histogram of the lengths of documents.
     fn count_topics<T: Copy + Into<u32>>(
         spans: impl Iterator<Item = Range<usize>>,
         topics: &[T],
-        all: usize,
+        topic_count: usize,
         mut add: impl FnMut(usize, u32),
     ) -> Histogram {
-        let mut in_document = vec![0_u32; all];
+        let mut in_document = vec![0_u32; topic_count];
         let mut totals = Tally::default();
         let place = |topic: &T| {
             let topic: u32 = (*topic).into();
@@ -148,15 +156,24 @@ impl PriorStatistics {
         totals.into()
     }
 
-    /// The statistics for β: the topic-word counts (W × K, at least 0) of the topics in the range `some`.
+    /// The statistics of pseudo-counts: of each vector so many outcomes have this pseudo-count.
+    pub fn of_pseudo_counts(count: u32, outcomes_of_vectors: &[u32]) -> Self {
+        let counts = outcomes_of_vectors.iter().flat_map(|&outcomes| (0..outcomes).map(|_| count)).collect();
+        Self { counts: vec![counts], totals: outcomes_of_vectors.iter().map(|&outcomes| outcomes * count).collect() }
+    }
+
+    /// The statistics for β: the topic-word counts (W × K, at least 0) of a range of topics.
     ///
     /// # Panics
     /// If the range exceeds the number of topics.
-    pub fn of_topics(counts: &[i32], topics: usize, some: Range<usize>) -> Self {
-        let mut totals = vec![0; some.len()];
+    pub fn for_beta(counts: &[i32], topics: usize, topic_range: Range<usize>) -> Self {
+        if topic_range.is_empty() {
+            return Self::default();
+        }
+        let mut totals = vec![0; topic_range.len()];
         let mut of_words = Tally::default();
         for row in counts.chunks_exact(topics) {
-            for (total, count) in totals.iter_mut().zip(&row[some.clone()]) {
+            for (total, count) in totals.iter_mut().zip(&row[topic_range.clone()]) {
                 *total += count.unsigned_abs();
                 of_words.add(count.unsigned_abs());
             }
@@ -164,7 +181,7 @@ impl PriorStatistics {
         Self { counts: vec![of_words.into()], totals: totals.into_iter().collect() }
     }
 
-    /// Whether these are the statistics of each topic, of more than one.
+    /// Whether there is a histogram for each topic, of more than one.
     pub fn is_of_each_topic(&self) -> bool {
         self.counts.len() > 1
     }
@@ -176,20 +193,20 @@ impl PriorStatistics {
         self.totals.merge(&other.totals);
     }
 
-    /// Iterates from `prior` towards the maximum-likelihood values of the topics' α_k, given the statistics of each topic. Returns `prior`
-    /// without tokens.
+    /// Iterates from `prior` towards the most probable values of the topics' α_k, given the statistics of each topic and a weak prior
+    /// α_k ~ Gamma(2, 1), which keeps α_k of a topic without tokens above 0. Without tokens the values do not change.
     pub fn update_alphas(&self, prior: &Alpha, topics: usize) -> Alpha {
         let mut alphas: Vec<f64> = prior.of_topics(topics).collect();
+        if self.totals.0.is_empty() {
+            return Alpha::Asymmetric(alphas);
+        }
         for _ in 0..MAX_STEPS {
             let totals = self.totals.digamma_sum(alphas.iter().sum());
             let mut largest_change: f64 = 0.0;
             for (alpha, counts) in alphas.iter_mut().zip(&self.counts) {
-                let change = counts.digamma_sum(*alpha) / totals;
-                if !change.is_finite() {
-                    return prior.clone();
-                }
-                *alpha = (*alpha * change).clamp(RANGE.0, RANGE.1);
-                largest_change = largest_change.max((change - 1.0).abs());
+                let updated = ((*alpha * counts.digamma_sum(*alpha) + 1.0) / (totals + 1.0)).clamp(RANGE.0, RANGE.1);
+                largest_change = largest_change.max((updated / *alpha - 1.0).abs());
+                *alpha = updated;
             }
             if largest_change < TOLERANCE {
                 break;
@@ -198,13 +215,24 @@ impl PriorStatistics {
         Alpha::Asymmetric(alphas)
     }
 
-    /// Iterates from `prior` towards the maximum-likelihood value, for vectors of `outcomes` counts. Returns `prior` without tokens, or if
-    /// the likelihood is constant.
-    pub fn update_prior(&self, mut prior: f64, outcomes: usize) -> f64 {
+    /// Iterates from `prior` towards the maximum-likelihood value, for vectors of `outcomes` counts. The value does not
+    /// change without tokens, or if the likelihood is constant.
+    pub fn update_prior(&self, prior: f64, outcomes: usize) -> f64 {
+        self.update_prior_beyond(&Self::default(), prior, outcomes)
+    }
+
+    /// As [`PriorStatistics::update_prior`], where the counts include pseudo-counts with these statistics: the prior of outcome i is the
+    /// value that is estimated plus its pseudo-count c_i. Each sum of ψ(n_i + c_i + a) − ψ(c_i + a) is then the difference of two of
+    /// ψ(n + a) − ψ(a).
+    pub fn update_prior_beyond(&self, pseudo_counts: &Self, mut prior: f64, outcomes: usize) -> f64 {
         let Some(counts) = self.counts.first() else { return prior };
+        let beyond = |counts: &Histogram, pseudo: Option<&Histogram>, a: f64| {
+            counts.digamma_sum(a) - pseudo.map_or(0.0, |pseudo| pseudo.digamma_sum(a))
+        };
         for _ in 0..MAX_STEPS {
             let all = outcomes as f64;
-            let change = counts.digamma_sum(prior) / (all * self.totals.digamma_sum(all * prior));
+            let total = beyond(&self.totals, Some(&pseudo_counts.totals), all * prior);
+            let change = beyond(counts, pseudo_counts.counts.first(), prior) / (all * total);
             if !change.is_finite() {
                 return prior;
             }
@@ -223,9 +251,13 @@ struct Histogram(Vec<(u32, u64)>);
 
 impl Histogram {
     fn merge(&mut self, other: &Self) {
-        let mut both: BTreeMap<u32, u64> = self.0.drain(..).collect();
-        other.0.iter().for_each(|&(number, times)| *both.entry(number).or_default() += times);
-        self.0.extend(both);
+        let mut both = Vec::with_capacity(self.0.len().max(other.0.len()));
+        let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let Some(&&(number, _)) = [own.peek(), others.peek()].into_iter().flatten().min() {
+            let times = |list: &mut Peekable<Iter<(u32, u64)>>| list.next_if(|next| next.0 == number).map_or(0, |next| next.1);
+            both.push((number, times(&mut own) + times(&mut others)));
+        }
+        self.0 = both;
     }
 
     /// Σ \[ψ(n + a) − ψ(a)\] = Σ_(i ≥ 0) |{n > i}|/(a + i).
@@ -269,7 +301,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// One of many, which takes little memory.
+    /// A tally with room for few small numbers, because there are many such tallies.
     fn of_many() -> Self {
         Self { small: vec![0; 1 << 5], large: Vec::new() }
     }
@@ -297,7 +329,7 @@ impl From<Tally> for Histogram {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::lda::{Documents, Tokens};
+    use crate::lda::{Documents, SeedWords, Tokens};
     use crate::random::{Purpose, Seed, Who};
     use rand::RngExt;
     use statrs::function::gamma::ln_gamma;
@@ -307,14 +339,14 @@ mod tests {
         for (alpha, beta) in [(0.1, 1e-300), (f64::MAX, 5e-324), (-0.0, std::f64::consts::PI)] {
             for alpha in [Alpha::Symmetric(alpha), Alpha::Asymmetric(vec![alpha, beta, 0.3])] {
                 let priors = Priors { alpha, beta };
-                let words = priors.to_words();
-                let back = Priors::from_words(&words, 3).unwrap();
+                let words = priors.to_i32s();
+                let back = Priors::from_i32s(&words, 3).unwrap();
                 let bits =
                     |priors: &Priors| -> Vec<u64> { priors.alpha.of_topics(3).chain([priors.beta]).map(f64::to_bits).collect() };
                 assert_eq!(bits(&back), bits(&priors));
                 for length in [0, 1, words.len() - 1, words.len() + 2] {
                     let cut: Vec<i32> = words.iter().copied().chain([0; 2]).take(length).collect();
-                    assert_eq!(Priors::from_words(&cut, 3), None);
+                    assert_eq!(Priors::from_i32s(&cut, 3), None);
                 }
             }
         }
@@ -371,11 +403,11 @@ mod tests {
             counts.push(vec![0; topics]);
             let best = brute_force(&counts);
             let (tokens, assigned) = corpus(&counts);
-            let of_documents = PriorStatistics::of_documents(tokens.spans(), &assigned, topics);
+            let of_documents = PriorStatistics::for_symmetric_alpha(tokens.spans(), &assigned, topics);
             // As topics: words and topics change places.
             let of_words: Vec<i32> = (0..topics).flat_map(|word| counts.iter().map(move |row| row[word] as i32)).collect();
-            let mut of_topics = PriorStatistics::of_topics(&of_words, counts.len(), 0..7);
-            of_topics.merge(&PriorStatistics::of_topics(&of_words, counts.len(), 7..counts.len()));
+            let mut of_topics = PriorStatistics::for_beta(&of_words, counts.len(), 0..7);
+            of_topics.merge(&PriorStatistics::for_beta(&of_words, counts.len(), 7..counts.len()));
             assert_eq!(of_topics, of_documents);
             for start in [1e-3, 1.0, 50.0] {
                 let found = converged(&of_documents, start, topics);
@@ -391,15 +423,16 @@ mod tests {
     }
 
     #[test]
-    fn estimates_of_each_topic_maximize_the_likelihood() {
-        let log_likelihood = |counts: &[Vec<u32>], alphas: &[f64]| -> f64 {
+    fn estimates_of_each_topic_maximize_the_posterior() {
+        let log_posterior = |counts: &[Vec<u32>], alphas: &[f64]| -> f64 {
             let all: f64 = alphas.iter().sum();
             let of = |counts: &Vec<u32>| {
                 let n: u32 = counts.iter().sum();
                 let each = counts.iter().zip(alphas).map(|(&count, &alpha)| ln_gamma(f64::from(count) + alpha) - ln_gamma(alpha));
                 each.sum::<f64>() + ln_gamma(all) - ln_gamma(f64::from(n) + all)
             };
-            counts.iter().map(of).sum()
+            // With the prior Gamma(2, 1).
+            counts.iter().map(of).sum::<f64>() + alphas.iter().map(|alpha| alpha.ln() - alpha).sum::<f64>()
         };
         let mut random = Seed(4).stream(Who::Run, 1, Purpose::Synthetic);
         // Counts are small and rare, or above those that a tally of many has places for.
@@ -411,7 +444,7 @@ mod tests {
             let half = tokens.spans().map(|span| span.end).nth(documents / 2).unwrap();
             let statistics = |part: Range<usize>| {
                 let spans = tokens.spans().filter(move |span| part.contains(&span.start)).map(|span| span.start..span.end);
-                PriorStatistics::of_each_topic(spans, &assigned, 3)
+                PriorStatistics::for_asymmetric_alpha(spans, &assigned, 3)
             };
             let mut both = PriorStatistics::default();
             both.merge(&statistics(0..half));
@@ -420,7 +453,7 @@ mod tests {
             let mut before = f64::NEG_INFINITY;
             for _ in 0..300 {
                 alpha = both.update_alphas(&alpha, 3);
-                let now = log_likelihood(&counts, &alpha.of_topics(3).collect::<Vec<_>>());
+                let now = log_posterior(&counts, &alpha.of_topics(3).collect::<Vec<_>>());
                 assert!(now >= before - 1e-9 * now.abs(), "{now} after {before}");
                 before = now;
             }
@@ -429,22 +462,67 @@ mod tests {
                 for factor in [0.98, 1.02] {
                     let mut other = found.clone();
                     other[topic] *= factor;
-                    assert!(log_likelihood(&counts, &other) < before, "{found:?}: {factor} times topic {topic} is better");
+                    assert!(log_posterior(&counts, &other) < before, "{found:?}: {factor} times topic {topic} is better");
                 }
             }
             // Negative control: equal values, as they are estimated, are worse.
             let (tokens, assigned) = corpus(&counts);
-            let equal = converged(&PriorStatistics::of_documents(tokens.spans(), &assigned, 3), 0.7, 3);
-            assert!(log_likelihood(&counts, &[equal; 3]) < before - 3.0, "{equal} {found:?}");
+            let equal = converged(&PriorStatistics::for_symmetric_alpha(tokens.spans(), &assigned, 3), 0.7, 3);
+            assert!(log_posterior(&counts, &[equal; 3]) < before - 3.0, "{equal} {found:?}");
         }
         assert_eq!(PriorStatistics::default().update_alphas(&Alpha::Symmetric(0.3), 2), Alpha::Asymmetric(vec![0.3; 2]));
+        // A topic without tokens: where (α S + 1)/(T + 1) is α, with S = 0.
+        let (tokens, topics) = corpus(&[vec![7, 0], vec![9, 0]]);
+        let of = |alpha| PriorStatistics::for_asymmetric_alpha(tokens.spans(), &topics, 2).update_alphas(&alpha, 2);
+        let found = (0..300).fold(Alpha::Symmetric(0.3), |alpha, _| of(alpha));
+        let [used, unused] = found.of_topics(2).collect::<Vec<_>>()[..] else { panic!("two topics") };
+        let total: f64 = [7, 9].map(|n: u32| digamma(f64::from(n) + used + unused) - digamma(used + unused)).iter().sum();
+        assert!((unused - 1.0 / (total + 1.0)).abs() < 1e-6 && unused > 0.01 && used > unused, "{found:?}");
+        // One topic: the likelihood is constant, and the most probable value that of the prior.
+        let one = PriorStatistics::for_asymmetric_alpha(tokens.spans(), &vec![0_u32; topics.len()], 1);
+        let found = (0..300).fold(Alpha::Symmetric(0.3), |alpha, _| one.update_alphas(&alpha, 1));
+        assert!((found.mean() - 1.0).abs() < 1e-3, "{found:?}");
+    }
+
+    /// φ of two topics with pseudo-counts of some words: the estimate of the rest of the prior, beside the best of a grid.
+    #[test]
+    fn estimates_beyond_pseudo_counts_maximize_the_likelihood() {
+        let mut random = Seed(4).stream(Who::Run, 2, Purpose::Synthetic);
+        let (words, pseudo_count) = (40, 30);
+        let mut draw = |most: u32| if random.random::<f64>() < 0.3 { random.random_range(0..most) } else { 0 };
+        let seeded = |word: usize, topic: usize| if word < 3 + 4 * topic { pseudo_count } else { 0 };
+        let counts: Vec<[u32; 2]> = (0..words).map(|word| [0, 1].map(|topic| seeded(word, topic) + draw(20))).collect();
+        let log_likelihood = |beta: f64| -> f64 {
+            let of_topic = |topic: usize| {
+                let of_word = |word: usize| {
+                    let prior = beta + f64::from(seeded(word, topic));
+                    (prior, prior + f64::from(counts[word][topic] - seeded(word, topic)))
+                };
+                let pairs: Vec<(f64, f64)> = (0..words).map(of_word).collect();
+                let (prior, posterior): (f64, f64) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+                let each = pairs.iter().map(|(prior, posterior)| ln_gamma(*posterior) - ln_gamma(*prior)).sum::<f64>();
+                each + ln_gamma(prior) - ln_gamma(posterior)
+            };
+            of_topic(0) + of_topic(1)
+        };
+        let grid = (1..3000).map(|step| f64::from(step) * 2e-3);
+        let best = grid.max_by(|one, other| log_likelihood(*one).total_cmp(&log_likelihood(*other))).unwrap();
+        let as_array: Vec<i32> = counts.iter().flatten().map(|&count| count as i32).collect();
+        let statistics = PriorStatistics::for_beta(&as_array, 2, 0..2);
+        let cells = (0..2).flat_map(|topic| (0..3 + 4 * topic).map(move |word| (word, topic)));
+        let seed_words = SeedWords::new(cells, pseudo_count as i32);
+        let found = (0..200).fold(1.0, |beta, _| statistics.update_prior_beyond(&seed_words.statistics(), beta, words));
+        assert!((found / best - 1.0).abs() < 2e-3, "{found} {best}");
+        // Negative control: as if all counts were of tokens.
+        let other = (0..200).fold(1.0, |beta, _| statistics.update_prior(beta, words));
+        assert!((other / best - 1.0).abs() > 0.1, "{other} {best}");
     }
 
     #[test]
     fn uninformative_counts_keep_the_prior_and_estimates_stay_in_range() {
         let improved = |counts: &[Vec<u32>], prior: f64| {
             let (tokens, topics) = corpus(counts);
-            converged(&PriorStatistics::of_documents(tokens.spans(), &topics, counts[0].len()), prior, counts[0].len())
+            converged(&PriorStatistics::for_symmetric_alpha(tokens.spans(), &topics, counts[0].len()), prior, counts[0].len())
         };
         assert_eq!(PriorStatistics::default().update_prior(0.3, 5), 0.3);
         assert_eq!(improved(&[vec![0, 0], vec![0, 0]], 0.3), 0.3);

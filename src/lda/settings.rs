@@ -14,17 +14,16 @@ pub struct LdaSettings {
     pub alpha: f64,
     /// Dirichlet prior β of the word probabilities of a topic. Below 1, a topic has few words.
     pub beta: f64,
-    /// Seed words of the first topics, for the method `lda`: for each topic a string of words that are known to belong to it, or an empty
-    /// string.
-    pub seeds: Vec<String>,
-    /// How strongly a seed word belongs to its topic: its prior tokens there, as if other documents had them. If not set, the mean number of
-    /// tokens of a word in the corpus.
+    /// Seed words of the first topics, for the method `lda`: for each topic a string of words that belong to it, or an empty string.
+    pub seed_words: Vec<String>,
+    /// Pseudo-counts of a seed word in its topic: the larger, the less likely is it that the documents move the word out of the topic. If not
+    /// set, the mean count of a word in the training documents.
     pub seed_tokens: Option<u32>,
 }
 
 impl Default for LdaSettings {
     fn default() -> Self {
-        Self { topics: 100, alpha: 0.1, beta: 0.01, seeds: Vec::new(), seed_tokens: None }
+        Self { topics: 100, alpha: 0.1, beta: 0.01, seed_words: Vec::new(), seed_tokens: None }
     }
 }
 
@@ -32,8 +31,8 @@ impl Default for LdaSettings {
 const MIN_PRIOR: f64 = 1e-12;
 /// The maximum of α and β; sums of larger values would overflow in single precision.
 const MAX_PRIOR: f64 = 1e12;
-/// The most prior tokens of a seed word, so that counts stay far from the limits of their type.
-pub const MAX_SEED_TOKENS: u32 = 1 << 24;
+/// The most pseudo-counts of a seed word, so that counts stay far from the limits of their type.
+pub const MAX_SEED_TOKENS: u32 = 1 << 20;
 
 impl LdaSettings {
     /// The value of `name` in the `[model]` table.
@@ -49,11 +48,14 @@ impl LdaSettings {
         for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             in_range(key, value, (MIN_PRIOR..=MAX_PRIOR).contains(&value), &format!("from {MIN_PRIOR:e} to {MAX_PRIOR:e}"))?;
         }
-        if self.seeds.len() > self.topics as usize {
-            let sentence = format!("are for {} topics, and there are {}", self.seeds.len(), self.topics);
-            return Err(KeyError::invalid("seeds", sentence));
+        if self.seed_words.len() > self.topics as usize {
+            let sentence = format!("are for {} topics, and there are only {}", self.seed_words.len(), self.topics);
+            return Err(KeyError::invalid("seed_words", sentence));
         }
         if let Some(tokens) = self.seed_tokens {
+            if self.seed_words.is_empty() {
+                return Err(KeyError::invalid("seed_tokens", "is for seed_words, and there are none"));
+            }
             in_range("seed_tokens", tokens, (1..=MAX_SEED_TOKENS).contains(&tokens), &format!("from 1 to {MAX_SEED_TOKENS}"))?;
         }
         Ok(())

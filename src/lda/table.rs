@@ -3,7 +3,7 @@
 use super::documents::Bag;
 use crate::number::Real;
 
-/// The slot of words without a slot.
+/// Marks a word without a slot.
 const NONE: u32 = u32::MAX;
 
 /// For a set of words, the probabilities φ_kw under all topics and the cumulative sums of a_k φ_kw, with a_k = α_k as a multiple of the mean
@@ -32,7 +32,7 @@ impl<F: Real> WordTable<F> {
     /// Sets a_k of all topics, for the next [`WordTable::fill`].
     ///
     /// # Panics
-    /// If there is a topic more or less.
+    /// If the number of values is not K.
     pub fn set_relative_alpha(&mut self, relative: impl ExactSizeIterator<Item = f64>) {
         assert_eq!(relative.len(), self.topics, "each topic needs its α");
         self.relative_alpha.iter_mut().zip(relative).for_each(|(to, from)| *to = F::of(from));

@@ -432,7 +432,6 @@ fn sgrld_with_one_topic_samples_the_dirichlet_posterior() {
     assert!((total - 3.0).abs() < 4.5 * error + 0.03, "{total} ± {error}");
 }
 
-/// An update of three topics, beside the formula written out with the same random numbers.
 /// Words 0 and 1 have one topic each, so that their counts are known; word 2 has the same probability in all topics, so that the topic of a
 /// single token is drawn in proportion to α.
 #[test]
@@ -468,6 +467,7 @@ fn weights_of_documents_follow_from_the_alpha_of_each_topic() {
     assert!((same[1] - alphas[1] / 1.5).abs() > 0.1, "{same:?}");
 }
 
+/// An update of three topics, beside the formula written out with the same random numbers.
 #[test]
 fn an_sgrld_update_agrees_with_the_formula() {
     const TOPICS: usize = 3;

@@ -1,4 +1,4 @@
-//! The table of topics that a sweep with fixed topics reads: φ of each word in a row, with sums that find a topic by few additions.
+//! The table of topics that a sweep reads: φ of each word in a row, with chunk sums, so that sampling a topic takes few additions.
 //!
 //! A row has φ_kw of all topics, padded with zeros, and behind them the sums of a_k φ_kw over chunks of sixteen topics, padded as well. a_k
 //! is α_k as a multiple of the mean of all α_k. The first number of the padding stands for a token without a topic.
@@ -21,7 +21,7 @@ pub struct TopicTable {
     vocabulary: usize,
     /// W rows of length [`row_length`].
     rows: Vec<f32>,
-    /// For each topic, what a token adds to φ of its own word and topic, which its conditional distribution must not contain; padded.
+    /// For each topic the part of φ_kw that comes from one token, which is subtracted when that token is drawn; 0 if φ is drawn. Padded.
     pub(super) own: Vec<f32>,
     /// a_k of each topic, padded.
     relative_alpha: Vec<f32>,
@@ -47,7 +47,7 @@ impl TopicTable {
     /// Sets a_k of all topics, for what is computed from now on.
     ///
     /// # Panics
-    /// If there is a topic more or less.
+    /// If the number of values is not K.
     pub fn set_relative_alpha(&mut self, relative: impl ExactSizeIterator<Item = f64>) {
         assert_eq!(relative.len(), self.topics, "each topic needs its α");
         self.relative_alpha.iter_mut().zip(relative).for_each(|(to, from)| *to = from as f32);
@@ -78,7 +78,7 @@ impl TopicTable {
         self.rows[word * length..(word + 1) * length].split_at(padded(self.topics))
     }
 
-    /// What a token of each topic adds to φ, padded.
+    /// The part of φ_kw of each topic that comes from one token, padded.
     #[inline(always)]
     pub(super) fn own(&self) -> &[f32] {
         &self.own
@@ -100,9 +100,9 @@ impl TopicTable {
         let (topics, own) = (self.topics, &mut self.own);
         let totals = topic_totals(counts, topics);
         let all = totals.iter().sum::<i64>().max(1) as f64;
-        let outside = beta * self.vocabulary as f64 + background;
+        let prior_total = beta * self.vocabulary as f64 + background;
         own.fill(0.0);
-        own.iter_mut().zip(&totals).for_each(|(own, &total)| *own = (1.0 / (total as f64 + outside)) as f32);
+        own.iter_mut().zip(&totals).for_each(|(own, &total)| *own = (1.0 / (total as f64 + prior_total)) as f32);
         let (scales, relative) = (&own[..topics], &self.relative_alpha);
         let rows = self.rows.par_chunks_mut(WORDS * row_length(topics)).zip(counts.par_chunks(WORDS * topics));
         rows.for_each(|(rows, counts)| {

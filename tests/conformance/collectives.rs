@@ -234,7 +234,7 @@ fn carry<N: Whole>(
 fn sums<N: Whole>(world: &World) -> u32 {
     let mut passed = 0;
     // One value, one block of a broadcast, several slices, and messages above MPI's rendezvous limit.
-    for numbers in [1, 1000, 20_000, 400_000] {
+    for numbers in [1, 1000, 20_000, 100_000] {
         let requests = Collectives { requests: RequestDelivery::Broadcast, ..OFF };
         let reduces = Collectives { requests: RequestDelivery::PointToPoint, ..ON };
         for (collectives, dedicated, stop) in [

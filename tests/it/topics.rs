@@ -292,7 +292,7 @@ fn two_ranks_and_resumed_runs_give_the_same_draws() {
     // Long enough for a signal.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
     let optimized = format!("{long} --set method.optimize=\"both\"");
-    let lda = format!("{LDA} {long} --set method.optimize=\"asymmetric\" --set model.seeds=[\"sugar\"]");
+    let lda = format!("{LDA} {long} --set method.optimize=\"asymmetric\" --set model.seed_words=[\"sugar\"]");
     for (how, is_stopped) in [(long, true), (&optimized, true), (&lda, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
         cli.stdout(&run("whole"));
@@ -369,25 +369,28 @@ fn alphas_of_topics_are_kept_with_the_draws_and_used_for_new_documents() {
 #[test]
 fn seed_words_choose_the_topics_that_they_are_for() {
     let cli = folder();
-    let write = |seeds: &str| cli.write("seeded.toml", RUN.replace("topics = 2\n", &format!("topics = 2\nseeds = {seeds}\n")));
-    for (seeds, first, output) in [(r#"["sugar onion", ""]"#, KITCHEN, "kitchen"), (r#"["mast", "butter blorb"]"#, SEA, "sea")] {
+    let write =
+        |seeds: &str| cli.write("seeded.toml", RUN.replace("topics = 2\n", &format!("topics = 2\nseed_words = {seeds}\n")));
+    for (seeds, first, output) in [(r#"["Sugar onion", ""]"#, KITCHEN, "kitchen"), (r#"["mast", "butter blorb"]"#, SEA, "sea")] {
         write(seeds);
         cli.stdout(&format!("run seeded.toml {LDA} --output {output}"));
         assert_eq!(words_of_topic_0(&cli, output), set(first));
     }
     let checked = cli.stdout(&format!("check seeded.toml {LDA}"));
-    assert!(checked.contains("seeds that are not in the vocabulary are left out: blorb"), "{checked}");
+    assert!(checked.contains("seed words that are not in the vocabulary are left out: blorb"), "{checked}");
     for (seeds, change, says) in [
-        (r#"["", "blorb"]"#, LDA, ["'model.seeds'", "of topic 1 are not in the vocabulary: blorb"]),
-        (r#"["", "", "mast"]"#, LDA, ["'model.seeds'", "are for 3 topics, and there are 2"]),
-        (r#"["mast"]"#, "", ["'model.seeds'", "adlda does not take them"]),
+        (r#"["", "blorb"]"#, LDA, ["'model.seed_words'", "of topic 1 are not in the vocabulary: blorb"]),
+        (r#"["", "", "mast"]"#, LDA, ["'model.seed_words'", "are for 3 topics, and there are only 2"]),
+        (r#"["mast"]"#, "", ["'model.seed_words'", "with the method lda only, not with adlda"]),
     ] {
         write(seeds);
         cli.refuse(&format!("run seeded.toml {change} --output no"), &says);
         let said = cli.run(&format!("check seeded.toml {change}")).stderr;
         assert!(says.iter().all(|says| said.contains(says)), "{said:?} must say {says:?}");
     }
-    cli.refuse(&format!("run run.toml {LDA} --set model.seed_tokens=0 --output no"), &["'model.seed_tokens'", "from 1 to"]);
+    write(r#"["mast"]"#);
+    cli.refuse(&format!("run seeded.toml {LDA} --set model.seed_tokens=0 --output no"), &["'model.seed_tokens'", "from 1 to"]);
+    cli.refuse(&format!("run run.toml {LDA} --set model.seed_tokens=9 --output no"), &["'model.seed_tokens'", "for seed_words"]);
 }
 
 /// Documents with even numbers are of the sea and of 2023, the others of 2024.
@@ -398,24 +401,33 @@ fn shares_of_topics_are_reported_by_a_column_of_a_table() {
     let row = |i: usize| format!("{i},{}\n", ["2023-05-01", "2024-07-09"][i % 2]);
     cli.write("by.csv", format!("id,date\n{}", (0..120).map(row).collect::<String>()));
     let found = cli.json("topics run --by by.csv --column date --json");
-    assert_eq!(found["groups"]["names"], serde_json::json!(["2023-05-01", "2024-07-09"]));
+    assert_eq!(found["groups"]["names"].as_array().unwrap().len(), 15);
+    assert_eq!((&found["groups"]["names"][0], &found["groups"]["names"][14]), (&"2023-05".into(), &"2024-07".into()));
     let documents = |group: usize| found["groups"]["documents"][group].as_u64().unwrap();
-    assert_eq!(documents(0) + documents(1), 100);
+    assert_eq!((documents(0) + documents(14), documents(1)), (100, 0));
     for topic in found["topics"].as_array().unwrap() {
         let of_sea = SEA.contains(&topic["words"][0].as_str().unwrap());
         let share = |group: usize| topic["share_of_groups"][group].as_f64().unwrap();
-        let (own, other) = if of_sea { (share(0), share(1)) } else { (share(1), share(0)) };
+        let (own, other) = if of_sea { (share(0), share(14)) } else { (share(14), share(0)) };
+        assert!(topic["share_of_groups"][1].is_null(), "{topic}");
         assert!(own > 0.97 && other < 0.03, "{topic}");
     }
     let shown = cli.stdout("topics run --by by.csv --column date");
-    assert!(shown.contains("2 groups by date, 2023-05-01, 2024-07-09: "), "{shown}");
-    assert!(shown.lines().nth(2).unwrap().contains("UMass  2023-05-01  2024-07-09  top words"), "{shown}");
+    assert!(shown.contains("15 groups by date, from 2023-05 to 2024-07: 0 to "), "{shown}");
+    let header = shown.lines().nth(2).unwrap();
+    assert!(header.contains(" date  largest  top words") && shown.contains('█'), "{shown}");
+    // Few groups have a column each.
+    let source = |i: usize| format!("{}\n", ["sea", "kitchen"][i % 2]);
+    cli.write("source.csv", format!("source\n{}", (0..120).map(source).collect::<String>()));
+    let shown = cli.stdout("topics run --by source.csv");
+    assert!(shown.contains("2 groups by source, kitchen, sea: "), "{shown}");
+    assert!(shown.lines().nth(2).unwrap().contains("kitchen      sea  top words"), "{shown}");
     cli.succeed("topics run --by by.csv --column date --html topics.html");
     assert!(cli.read("topics.html").contains("\"column\":\"date\""));
     // A row too few for the documents, and no such column.
     cli.write("short.csv", "date\n2023\n");
-    cli.refuse("topics run --by short.csv", &["--by", "has 1 rows", "needs a row for each imported document"]);
-    cli.refuse("topics run --by by.csv", &["by.csv", "choose one of its columns with --column: id, date"]);
+    cli.refuse("topics run --by short.csv", &["short.csv", "has 1 row,", "needs a row for each imported document"]);
+    cli.refuse("topics run --by by.csv", &["by.csv", "choose one of its columns: id, date"]);
     cli.refuse("topics run --by none.csv", &["none.csv"]);
 }
 

@@ -277,7 +277,7 @@ impl Corpus {
             topics,
             alpha,
             beta,
-            seeds: Arc::default(),
+            seed_words: Arc::default(),
             documents: Arc::new(documents),
         }
     }

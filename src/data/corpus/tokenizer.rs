@@ -19,7 +19,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// A tokenizer for words of `shortest` to [`MAX_WORD_LENGTH`] characters. It skips other words.
     pub fn new(shortest: usize) -> Self {
-        Self { shortest, word: String::new() }
+        Self { shortest: shortest.max(1), word: String::new() }
     }
 
     /// Calls `each` with the words of a text in order. Returns whether the text is valid UTF-8; invalid bytes are read as Latin-1.
@@ -36,8 +36,8 @@ impl Tokenizer {
                 has_upper_case |= letter == Class::UpperCase;
                 at += 1;
             }
-            if class(at) == Class::NotAscii {
-                at = start + self.each_of_any_letters(&text[start..], &mut each);
+            if class(at) == Class::NotAscii && text[at..].chars().next().is_some_and(belongs_to_words) {
+                at = start + self.read_run(&text[start..], &mut each);
                 continue;
             }
             if (self.shortest..=MAX_WORD_LENGTH).contains(&(at - start)) {
@@ -51,22 +51,25 @@ impl Tokenizer {
                     each(word);
                 }
             }
-            // What follows the word, or one of several characters between words.
-            at += 1;
+            // The separator.
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
         }
         matches!(text, Cow::Borrowed(_))
     }
 
-    /// Calls `each` with the word at the start of a text, if there is one. Returns the length of what has been read, which is above 0.
-    fn each_of_any_letters(&mut self, text: &str, each: &mut impl FnMut(&str)) -> usize {
-        let length = letter_run(text);
-        if length == 0 {
-            return text.chars().next().map_or(1, char::len_utf8);
+    /// Reads a run of letters of any script at the start of a text, and calls `each` with the word if its length is in range. Returns the
+    /// number of bytes read, at least 1.
+    fn read_run(&mut self, text: &str, each: &mut impl FnMut(&str)) -> usize {
+        match letter_run(text) {
+            // A mark or an invisible character without a letter.
+            0 => text.chars().next().map_or(1, char::len_utf8),
+            length => {
+                if self.normalize(&text[..length]) {
+                    each(&self.word);
+                }
+                length
+            }
         }
-        if self.normalize(&text[..length]) {
-            each(&self.word);
-        }
-        length
     }
 
     /// Sets `word` to the normalized form of a run of letters. Returns whether its length is in range.
@@ -133,8 +136,12 @@ fn letter_run(text: &str) -> usize {
     if !characters.next().is_some_and(|(_, first)| first.is_alphabetic()) {
         return 0;
     }
-    let is_part = |c: char| c.is_alphabetic() || is_combining_mark(c) || is_invisible(c);
-    characters.find(|&(_, c)| !is_part(c)).map_or(text.len(), |(at, _)| at)
+    characters.find(|&(_, c)| !belongs_to_words(c)).map_or(text.len(), |(at, _)| at)
+}
+
+/// Whether a character that follows a letter belongs to its word.
+fn belongs_to_words(c: char) -> bool {
+    c.is_alphabetic() || is_combining_mark(c) || is_invisible(c)
 }
 
 /// Whether a character is an invisible part of a word: the soft hyphen, the zero-width non-joiner or the zero-width joiner.

@@ -15,3 +15,4 @@ pub mod npy;
 pub mod npz;
 pub mod source;
 pub mod table;
+pub mod text_column;

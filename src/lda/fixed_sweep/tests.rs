@@ -26,7 +26,7 @@ fn partition(topics: &[u16]) -> usize {
     topics[1..].iter().fold(0, |number, &topic| 2 * number + usize::from(topic != topics[0]))
 }
 
-/// The priors of two topics: α of each, β, and prior tokens of seed words.
+/// The priors of two topics: α of each, β, and pseudo-counts of seed words.
 #[derive(Clone, Debug)]
 struct TestPriors {
     alphas: [f64; 2],
@@ -46,8 +46,8 @@ impl TestPriors {
     /// The probability of each assignment; its number has a bit for each token.
     fn assignments(&self) -> Vec<f64> {
         let rising = |a: f64, n: usize| (0..n).map(|i| a + i as f64).product::<f64>();
-        let mut prior_tokens = [0; 6];
-        self.seeds.add_to(&mut prior_tokens, 2);
+        let mut pseudo_counts = [0; 6];
+        self.seeds.add_to(&mut pseudo_counts, 2);
         let probability = |assignment: u16| {
             let topics: Vec<u16> = (0..6).map(|token| assignment >> token & 1).collect();
             let count = |is: &dyn Fn(usize) -> bool| (0..6).filter(|&token| is(token)).count();
@@ -59,7 +59,7 @@ impl TestPriors {
                 }
                 let mut all = 0.0;
                 for word in 0..3 {
-                    let prior = self.beta + f64::from(prior_tokens[2 * word + usize::from(topic)]);
+                    let prior = self.beta + f64::from(pseudo_counts[2 * word + usize::from(topic)]);
                     p *= rising(prior, count(&|token| topics[token] == topic && WORDS[token] == word));
                     all += prior;
                 }
@@ -167,7 +167,7 @@ fn drawn_topics_have_the_enumerated_posterior_and_collapsed_ones_do_not() {
 /// The mean of 64 squares has a standard deviation of 0.2 to 0.3. The limits are those of the test above.
 #[test]
 fn topics_with_their_own_alpha_and_seed_words_have_the_enumerated_posterior() {
-    // Topic 1 has prior tokens of word 2, topic 0 of word 0.
+    // Topic 1 has pseudo-counts of word 2, topic 0 of word 0.
     for (alphas, beta, seeds) in [
         ([0.9, 0.2], 0.4, SeedWords::default()),
         ([0.5, 0.5], 0.3, SeedWords::new([(2, 1), (0, 0), (2, 1)], 2)),

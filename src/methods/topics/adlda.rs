@@ -5,9 +5,9 @@
 //! collapsed Gibbs sampling. Agents sum their changes among themselves; the counts do not pass through the server. If priors are optimized,
 //! agents report histograms of the counts before a sweep, and the server's estimates are used from the next sweep on.
 
-use super::prior_updates::PriorEvidence;
+use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
+use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw, split_priors};
 use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
@@ -87,7 +87,7 @@ impl Method for AdLda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
-        let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_words()].concat();
+        let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_i32s()].concat();
         let initial = || AgentState { topics: Raw(Vec::new()), counts: Raw(zero_counts()) };
         let state = saved.unwrap_or_else(initial);
         Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
@@ -152,8 +152,8 @@ impl Server<AdLda> for AdLdaServer {
         }
         state.done += 1;
         let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
-        let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-        state.priors = PriorEvidence::update_priors(evidence, problem, &state.priors);
+        let statistics = response.reports.iter().filter_map(|reported| reported.report.statistics.as_ref());
+        state.priors = AgentPriorStatistics::update_priors(statistics, problem, &state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", state.tokens as f64)];
         settings.prior_updates().log_history(state.done, &state.priors, &columns, cx);
         self.request(out);
@@ -194,6 +194,7 @@ impl AdLdaAgent {
     /// Applies the changes of all agents and the priors, and records a draw if one is due.
     fn apply(&mut self, changes: &[i32], done: u64, tokens: u64, priors: &Priors, cx: &mut Context) -> Result<()> {
         let AdLda { problem, settings } = &self.method;
+        split_priors(&self.state.counts.0, problem)?;
         let counts = &mut self.state.counts.0;
         counts.truncate(problem.size());
         if changes.len() != counts.len() {
@@ -201,7 +202,7 @@ impl AdLdaAgent {
         }
         counts.iter_mut().zip(changes).for_each(|(count, change)| *count += change);
         check_conserved(counts, tokens)?;
-        counts.extend(priors.to_words());
+        counts.extend(priors.to_i32s());
         if self.id == 0 {
             record_draw(problem, &self.state.counts.0, done, settings, cx)?;
         }
@@ -223,7 +224,7 @@ impl Agent<AdLda> for AdLdaAgent {
 
     fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
         let tokens = self.shard.tokens();
-        let report = || SweepReport { tokens, evidence: None };
+        let report = || SweepReport { tokens, statistics: None };
         let (report, counts) = match task {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw_initial_topics(cx);

@@ -5,7 +5,7 @@
 //! agent's copy always counts its own tokens. If priors are optimized, agents report histograms of the counts before some of their sweeps.
 //! Once all agents have reported, the server estimates the priors from their latest reports, and sends them with n.
 
-use super::prior_updates::PriorEvidence;
+use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
 use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw, split_priors};
 use super::sweeps::SweepSettings;
@@ -83,11 +83,11 @@ impl Method for AsyncLda {
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
         let fresh = || ServerState {
-            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_words()].concat()),
+            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_i32s()].concat()),
             tokens: 0,
             drawn: 0,
             swept: vec![0; agents],
-            evidence: vec![None; agents],
+            statistics: vec![None; agents],
         };
         Ok(AsyncLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
     }
@@ -110,7 +110,7 @@ pub struct ServerState {
     /// The number of sweeps of each agent.
     swept: Vec<u64>,
     /// The latest statistics of each agent for the priors, since they last changed.
-    evidence: Vec<Option<PriorEvidence>>,
+    statistics: Vec<Option<AgentPriorStatistics>>,
 }
 
 /// Holds the counts of all agents.
@@ -163,12 +163,12 @@ impl Server<AsyncLda> for AsyncLdaServer {
         }
         let (counts, mut priors) = split_priors(&state.counts.0, problem)?;
         check_conserved(counts, state.tokens)?;
-        if reported.report.evidence.is_some() {
-            state.evidence[reported.from as usize] = reported.report.evidence;
-            if state.evidence.iter().all(Option::is_some) {
-                priors = PriorEvidence::update_priors(state.evidence.iter().flatten(), problem, &priors);
-                state.evidence.fill(None);
-                state.counts.0[problem.size()..].copy_from_slice(&priors.to_words());
+        if reported.report.statistics.is_some() {
+            state.statistics[reported.from as usize] = reported.report.statistics;
+            if state.statistics.iter().all(Option::is_some) {
+                priors = AgentPriorStatistics::update_priors(state.statistics.iter().flatten(), problem, &priors);
+                state.statistics.fill(None);
+                state.counts.0[problem.size()..].copy_from_slice(&priors.to_i32s());
             }
         }
         state.swept[reported.from as usize] += 1;
@@ -225,7 +225,7 @@ impl Agent<AsyncLda> for AsyncLdaAgent {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw_initial_topics(cx);
                 self.state.topics = Raw(topics);
-                (SweepReport { tokens: self.shard.tokens(), evidence: None }, counts)
+                (SweepReport { tokens: self.shard.tokens(), statistics: None }, counts)
             }
             Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, &self.settings, cx)?,
         };

@@ -149,7 +149,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
                 // Exact: counts are i32.
                 let words = |words: &[N]| words.iter().map(|word| word.f64() as i32).collect::<Vec<_>>();
                 let parts = arrays.split_at_checked(size);
-                let priors = parts.and_then(|(counts, rest)| Some((counts, Priors::from_words(&words(rest), topics)?)));
+                let priors = parts.and_then(|(counts, rest)| Some((counts, Priors::from_i32s(&words(rest), topics)?)));
                 let Some((counts, Priors { alpha, beta })) = priors else {
                     return Err(format!("{} values are not {size} topic-word counts and their priors", arrays.len()).into());
                 };

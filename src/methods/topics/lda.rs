@@ -3,17 +3,19 @@
 //! A sweep draws the topics of all tokens given φ. Before it, agents sum the topic-word counts n_kw of all tokens among
 //! themselves, and set φ in one of two ways:
 //!
-//! - drawn: φ_k ~ Dirichlet(n_k + β). This is partially collapsed Gibbs sampling, with the weights of documents integrated out, and exact.
-//! - collapsed: φ at its mean given the counts, without the token itself. This is AD-LDA (Newman, Asuncion, Smyth & Welling 2009) with an agent
-//!   for each document. It needs fewer sweeps, and is approximate.
+//! - drawn: φ_k ~ Dirichlet(n_k + β). This is partially collapsed Gibbs sampling, with the weights of documents integrated out; its
+//!   stationary distribution is the posterior.
+//! - collapsed: φ at its mean given the counts before the sweep, without the token itself. This is close to AD-LDA (Newman, Asuncion, Smyth &
+//!   Welling 2009) with an agent for each document. It needs fewer sweeps, and is approximate.
 //!
-//! The documents of all agents are numbered in the order of the agents. To start, topics of the first third of them are drawn in turn, each
-//! given the ones before, and agents pass on the counts. Then all documents get topics in the first sweep. In the first sweeps the topics get
-//! a background of the frequencies of words, which decreases: without it, what the first documents happen to have stays for long.
+//! The documents of all agents are numbered in the order of the agents. To start, the first third of them (but not many more than 20 million
+//! tokens) get topics sequentially, each token given those before it. Agents pass on the counts, and only these are kept: the first sweep
+//! draws a topic for every token. In the first sweeps φ is smoothed by s p_w, with p_w the frequency of the word and a decreasing s. Otherwise
+//! the topics that the first documents happened to get would persist for many sweeps.
 //!
-//! The counts include the prior tokens of seed words, which the first agent adds, so that φ has their prior.
+//! The counts include the pseudo-counts of seed words, which the first agent adds, so that φ has their prior.
 
-use super::prior_updates::{OptimizePriors, PriorEvidence, PriorUpdates};
+use super::prior_updates::{AgentPriorStatistics, OptimizePriors, PriorUpdates};
 use super::problem::TopicProblem;
 use super::shard::{check_conserved, split_priors};
 use super::sweeps::{SweepSettings, check_sweeps};
@@ -32,7 +34,6 @@ use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The settings of `lda`.
@@ -41,20 +42,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct LdaSamplerSettings {
     /// Sweeps over all tokens.
     pub rounds: u64,
-    /// Sweeps before the first draw. Predictions are averaged from there on.
+    /// Sweeps that are discarded. Draws are kept and predictions of held-out documents averaged from the sweeps after them.
     pub burn_in: u64,
-    /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), as `phi` sets it.
+    /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), with `optimize = "asymmetric"` followed by α of each topic.
     pub thin: u64,
-    /// How φ is set before a sweep: `"drawn"` from its distribution given the topics of all tokens, which is exact; `"collapsed"`, its mean
-    /// given the topics of all other tokens, which needs fewer sweeps and is approximate; or `"auto"`, collapsed during burn-in and drawn
-    /// afterwards.
+    /// How φ is set before each sweep: `"drawn"` from its distribution given all topics, which has the posterior as its stationary
+    /// distribution; `"collapsed"`, its mean given the topics before the sweep, without the token itself, which needs fewer sweeps and is
+    /// approximate; or `"auto"`, collapsed during burn-in and drawn afterwards. The first sweeps, at most 12 of burn-in, are always collapsed.
     pub phi: PhiUpdate,
-    /// Priors that are estimated from the topics of all tokens, starting at the values of the model: `"none"`, `"alpha"`, `"both"`, or
-    /// `"asymmetric"`: an alpha for each topic, and beta.
+    /// Which priors are estimated from the topics of all tokens, starting at the values of the model: `"none"`; `"alpha"`, one for all topics;
+    /// `"both"`, also beta; or `"asymmetric"`, an alpha for each topic, and beta.
     pub optimize: OptimizePriors,
     /// Sweeps between estimates.
     pub optimize_every: u64,
-    /// Sweeps before the first estimate: from the topics of the first sweeps, alpha would be far too large.
+    /// Sweeps before the first estimate. Earlier estimates of alpha would be far too large.
     pub optimize_after: u64,
 }
 
@@ -79,7 +80,7 @@ impl Default for LdaSamplerSettings {
 }
 
 /// The number of sweeps with a background, if burn-in is not shorter.
-const START_SWEEPS: u64 = 12;
+const BACKGROUND_SWEEPS: u64 = 12;
 /// The background s of the first sweep, as a fraction of the mean number of tokens of a topic.
 const FIRST_BACKGROUND: f64 = 1.0;
 /// The background of the last of these sweeps, as a fraction of the first.
@@ -94,7 +95,7 @@ const MIN_PHI: f32 = 1e-30;
 impl LdaSamplerSettings {
     /// The background s of the sweep after `done` sweeps, for this mean number of tokens of a topic.
     fn background(&self, done: u64, tokens_of_topic: f64) -> f64 {
-        let sweeps = START_SWEEPS.min(self.burn_in);
+        let sweeps = BACKGROUND_SWEEPS.min(self.burn_in);
         if done >= sweeps {
             return 0.0;
         }
@@ -106,7 +107,7 @@ impl LdaSamplerSettings {
     fn draws_phi(&self, done: u64) -> bool {
         let collapsed = match self.phi {
             PhiUpdate::Auto => self.burn_in,
-            PhiUpdate::Drawn => START_SWEEPS.min(self.burn_in),
+            PhiUpdate::Drawn => BACKGROUND_SWEEPS.min(self.burn_in),
             PhiUpdate::Collapsed => return false,
         };
         done >= collapsed.max(1)
@@ -199,7 +200,7 @@ pub enum Task {
     Sweep {
         /// The number of completed sweeps.
         done: u64,
-        /// The number of tokens in the counts, with prior tokens.
+        /// The number of tokens in the counts, with pseudo-counts of seed words.
         counted: u64,
         /// The number of the first document of each agent.
         first_documents: Vec<u64>,
@@ -214,12 +215,12 @@ pub struct Report {
     /// The documents and tokens of the agent, or those that it has drawn in turn.
     size: ShardSize,
     /// Statistics for the estimate of the priors, if one is due.
-    evidence: Option<PriorEvidence>,
+    statistics: Option<AgentPriorStatistics>,
 }
 
 impl From<ShardSize> for Report {
     fn from(size: ShardSize) -> Self {
-        Self { size, evidence: None }
+        Self { size, statistics: None }
     }
 }
 
@@ -243,7 +244,7 @@ impl Method for Lda {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<LdaServer> {
-        let (counted, priors) = (self.problem.seeds.tokens(), self.problem.priors());
+        let (counted, priors) = (self.problem.seed_words.total(), self.problem.priors());
         let initial = || ServerState { sizes: Vec::new(), in_turn: 0, counted, done: 0, priors };
         Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_else(initial) })
     }
@@ -268,7 +269,7 @@ pub struct ServerState {
     sizes: Vec<ShardSize>,
     /// The number of agents that have drawn topics in turn.
     in_turn: u32,
-    /// The number of tokens in the counts, with prior tokens.
+    /// The number of tokens in the counts, with pseudo-counts of seed words.
     counted: u64,
     /// The number of completed sweeps.
     done: u64,
@@ -373,10 +374,10 @@ impl Server<Lda> for LdaServer {
         } else if self.state.done < rounds {
             let tokens = self.state.all().tokens;
             let Lda { problem, settings, .. } = &self.method;
-            (self.state.done, self.state.counted) = (self.state.done + 1, tokens + problem.seeds.tokens());
+            (self.state.done, self.state.counted) = (self.state.done + 1, tokens + problem.seed_words.total());
             let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
-            let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-            self.state.priors = PriorEvidence::update_priors(evidence, problem, &self.state.priors);
+            let statistics = response.reports.iter().filter_map(|reported| reported.report.statistics.as_ref());
+            self.state.priors = AgentPriorStatistics::update_priors(statistics, problem, &self.state.priors);
             let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", tokens as f64)];
             settings.prior_updates().log_history(self.state.done, &self.state.priors, &columns, cx);
             self.request_sweep(out);
@@ -475,25 +476,23 @@ impl LdaAgent {
     }
 
     /// Statistics of the topics before a sweep, if priors are estimated from them.
-    fn evidence(&self, done: u64) -> Result<Option<PriorEvidence>> {
+    fn prior_statistics(&self, done: u64) -> Result<Option<AgentPriorStatistics>> {
         let Lda { problem, settings, .. } = &self.method;
         let updates = settings.prior_updates();
         if !updates.is_due(done) {
             return Ok(None);
         }
         let (spans, assigned) = (self.blocks.spans(), &self.state.topics.0);
-        let mut counts = Cow::Borrowed(split_priors(&self.counts, problem)?.0);
-        if !problem.seeds.is_empty() {
-            problem.seeds.remove_from(counts.to_mut(), problem.topics as usize);
-        }
-        Ok(Some(updates.evidence(spans, assigned, &counts, self.id, problem)))
+        let (counts, _) = split_priors(&self.counts, problem)?;
+        Ok(Some(updates.statistics(spans, assigned, counts, self.id, problem)))
     }
 
-    /// Counts with prior tokens, followed by the priors. Only the first agent adds these, so that the sum over agents has them once.
-    fn with_priors(&self, mut counts: Vec<i32>, priors: &Priors) -> Body<i32> {
-        let mut words = priors.to_words();
+    /// Appends the priors to the counts of this agent. Only agent 0 adds the pseudo-counts of seed words and sends the priors, the others send
+    /// zeros, so that the sum over agents has them once.
+    fn counts_to_send(&self, mut counts: Vec<i32>, priors: &Priors) -> Body<i32> {
+        let mut words = priors.to_i32s();
         match self.id {
-            0 => self.method.problem.seeds.add_to(&mut counts, self.method.problem.topics as usize),
+            0 => self.method.problem.seed_words.add_to(&mut counts, self.method.problem.topics as usize),
             _ => words.fill(0),
         }
         counts.extend(words);
@@ -521,14 +520,14 @@ impl Agent<Lda> for LdaAgent {
                 let problem = &self.method.problem;
                 let mut counts = match self.id {
                     0 => {
-                        let mut prior = vec![0; problem.size()];
-                        problem.seeds.add_to(&mut prior, problem.topics as usize);
-                        prior
+                        let mut pseudo_counts = vec![0; problem.size()];
+                        problem.seed_words.add_to(&mut pseudo_counts, problem.topics as usize);
+                        pseudo_counts
                     }
                     _ => split_priors(&body, problem)?.0.to_vec(),
                 };
                 let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
-                counts.extend(problem.priors().to_words());
+                counts.extend(problem.priors().to_i32s());
                 Ok((drawn.into(), counts.into()))
             }
             Task::Sweep { done, counted, first_documents, priors } => {
@@ -548,9 +547,9 @@ impl Agent<Lda> for LdaAgent {
                 let Some(&first_document) = first_documents.get(self.id as usize) else {
                     return Err(format!("the task has {} agents", first_documents.len()).into());
                 };
-                let evidence = self.evidence(done)?;
+                let statistics = self.prior_statistics(done)?;
                 let counts = self.sweep(&table, done, priors.alpha.mean(), first_document, cx);
-                Ok((Report { size, evidence }, self.with_priors(counts, priors)))
+                Ok((Report { size, statistics }, self.counts_to_send(counts, priors)))
             }
         }
     }
@@ -592,7 +591,8 @@ impl SharedTable {
             let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
             table.draw(counts, *beta, stream, |topic| stream(1 << 63 | topic));
         } else {
-            let background = method.settings.background(done, counted as f64 / f64::from(topics));
+            let tokens = counted.saturating_sub(method.problem.seed_words.total());
+            let background = method.settings.background(done, tokens as f64 / f64::from(topics));
             table.set_mean(counts, *beta, background);
         }
         let table = Arc::new(table);

@@ -16,7 +16,7 @@ pub use async_lda::{AsyncLda, AsyncLdaSettings};
 pub use dsgld::TopicDsgldSettings;
 pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicArray, TopicEvaluation, TopicPosterior};
 pub use lda::{Lda, LdaSamplerSettings, PhiUpdate};
-pub use prior_updates::{OptimizePriors, PriorEvidence};
+pub use prior_updates::{AgentPriorStatistics, OptimizePriors};
 pub use problem::{OpenDocuments, TopicProblem};
 pub use shard::SweepReport;
 pub use sweeps::{SweepBy, SweepSettings};

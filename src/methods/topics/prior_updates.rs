@@ -57,25 +57,25 @@ impl PriorUpdates {
 
     /// What an agent contributes to an estimate: the statistics of its documents, given by the spans of their tokens and the topics of these,
     /// and for β those of a range of topics. `counts` are those of all agents (W × K).
-    pub fn evidence<T: Copy + Into<u32>>(
+    pub fn statistics<T: Copy + Into<u32>>(
         self,
         spans: impl Iterator<Item = Range<usize>>,
         assigned: &[T],
         counts: &[i32],
         agent: AgentId,
         problem: &TopicProblem,
-    ) -> PriorEvidence {
+    ) -> AgentPriorStatistics {
         let alpha = match self.optimize {
-            OptimizePriors::Asymmetric => PriorStatistics::of_each_topic(spans, assigned, problem.topics as usize),
-            _ => PriorStatistics::of_documents(spans, assigned, problem.topics as usize),
+            OptimizePriors::Asymmetric => PriorStatistics::for_asymmetric_alpha(spans, assigned, problem.topics as usize),
+            _ => PriorStatistics::for_symmetric_alpha(spans, assigned, problem.topics as usize),
         };
         let first_topic = |agent: u32| (u64::from(problem.topics) * u64::from(agent) / u64::from(problem.agents)) as usize;
         let topic_range = match self.optimize {
             OptimizePriors::Both | OptimizePriors::Asymmetric => first_topic(agent)..first_topic(agent + 1),
             OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
-        let beta = PriorStatistics::of_topics(counts, problem.topics as usize, topic_range);
-        PriorEvidence { alpha, beta }
+        let beta = PriorStatistics::for_beta(counts, problem.topics as usize, topic_range);
+        AgentPriorStatistics { alpha, beta }
     }
 
     /// Writes a row of the history, with the mean of α_k and with β if they are estimated.
@@ -87,20 +87,20 @@ impl PriorUpdates {
 
 /// Statistics of one agent for the estimate of the priors.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct PriorEvidence {
+pub struct AgentPriorStatistics {
     /// For α, from the documents of the agent.
     alpha: PriorStatistics,
     /// For β, from the topics assigned to the agent.
     beta: PriorStatistics,
 }
 
-impl PriorEvidence {
+impl AgentPriorStatistics {
     /// Updates the priors from the statistics of all agents. These are integers, so their sum does not depend on the order.
     pub fn update_priors<'a>(all_agents: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: &Priors) -> Priors {
         let mut sum = Self::default();
-        for evidence in all_agents {
-            sum.alpha.merge(&evidence.alpha);
-            sum.beta.merge(&evidence.beta);
+        for statistics in all_agents {
+            sum.alpha.merge(&statistics.alpha);
+            sum.beta.merge(&statistics.beta);
         }
         let topics = problem.topics as usize;
         // A prior without statistics does not change.
@@ -109,7 +109,7 @@ impl PriorEvidence {
                 (Alpha::Symmetric(alpha), false) => Alpha::Symmetric(sum.alpha.update_prior(*alpha, topics)),
                 _ => sum.alpha.update_alphas(&priors.alpha, topics),
             },
-            beta: sum.beta.update_prior(priors.beta, problem.vocabulary as usize),
+            beta: sum.beta.update_prior_beyond(&problem.seed_words.statistics(), priors.beta, problem.vocabulary as usize),
         }
     }
 }

@@ -20,8 +20,8 @@ pub struct TopicProblem {
     pub alpha: f64,
     /// β, the prior count of each word in a topic.
     pub beta: f64,
-    /// Prior tokens of words that are known to belong to a topic.
-    pub seeds: Arc<SeedWords>,
+    /// Pseudo-counts of words that are known to belong to a topic.
+    pub seed_words: Arc<SeedWords>,
     /// The documents of each agent.
     pub documents: OpenDocuments,
 }

@@ -1,6 +1,6 @@
 //! Collapsed Gibbs sweeps over the tokens of one agent, for AD-LDA and asynchronous LDA.
 
-use super::prior_updates::PriorEvidence;
+use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
 use super::sweeps::{SweepBy, SweepSettings};
 use crate::cluster::{AgentId, Context, Result};
@@ -15,7 +15,7 @@ pub struct SweepReport {
     /// The number of tokens of the agent.
     pub tokens: u64,
     /// Statistics for the estimate of the priors, if one is due.
-    pub evidence: Option<PriorEvidence>,
+    pub statistics: Option<AgentPriorStatistics>,
 }
 
 /// Splits an array into counts (W × K) and the priors that follow them.
@@ -24,7 +24,7 @@ pub struct SweepReport {
 /// If the array has the wrong length.
 pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
     let parts = array.split_at_checked(problem.size());
-    let priors = parts.and_then(|(counts, words)| Some((counts, Priors::from_words(words, problem.topics as usize)?)));
+    let priors = parts.and_then(|(counts, words)| Some((counts, Priors::from_i32s(words, problem.topics as usize)?)));
     priors.ok_or_else(|| format!("{} values are not {} topic-word counts and their priors", array.len(), problem.size()).into())
 }
 
@@ -98,7 +98,7 @@ impl Shard {
         }
         let updates = settings.prior_updates();
         let spans = self.tokens.spans();
-        let evidence = updates.is_due(sweep).then(|| updates.evidence(spans, topics, counts, self.id, &self.problem));
+        let statistics = updates.is_due(sweep).then(|| updates.statistics(spans, topics, counts, self.id, &self.problem));
         let mut swept = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.word_sweep {
@@ -107,7 +107,7 @@ impl Shard {
         }
         let mut changes = swept.into_counts();
         changes.iter_mut().zip(counts).for_each(|(change, before)| *change -= before);
-        Ok((SweepReport { tokens: self.tokens(), evidence }, changes))
+        Ok((SweepReport { tokens: self.tokens(), statistics }, changes))
     }
 }
 

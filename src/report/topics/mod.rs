@@ -61,6 +61,9 @@ pub struct Topic {
     /// Its share of the tokens of each group of documents, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub share_of_groups: Vec<f64>,
+    /// Its α, if the run has estimated one for each topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
     /// Its coherence by UMass.
     pub umass: f64,
     /// Its coherence by normalized pointwise mutual information.
@@ -167,6 +170,7 @@ impl TopicReport {
                 topic,
                 share: tokens[topic] / sum,
                 share_of_groups: of_groups.as_ref().map(|groups| groups.shares(topic)).unwrap_or_default(),
+                alpha: model.alphas().map(|alphas| alphas[topic]),
                 umass: coherence.umass,
                 npmi: coherence.npmi,
                 words: words.iter().map(|&word| model.words[word as usize].clone()).collect(),
@@ -217,6 +221,9 @@ impl std::fmt::Display for TopicReport {
             ("NPMI".into(), cells(&|topic| decimals(topic.npmi, 3))),
             ("UMass".into(), cells(&|topic| decimals(topic.umass, 2))),
         ];
+        if self.topics.iter().any(|topic| topic.alpha.is_some()) {
+            columns.push(("alpha".into(), cells(&|topic| topic.alpha.map_or_else(|| "-".into(), text::value))));
+        }
         if let Some(groups) = &self.groups {
             let shares: Vec<&[f64]> = self.topics.iter().map(|topic| &topic.share_of_groups[..]).collect();
             columns.extend(groups::columns(groups, &shares));

@@ -35,7 +35,7 @@ fn problem(agents: u32) -> TopicProblem {
         topics: 3,
         alpha: 0.3,
         beta: 0.2,
-        seeds: Arc::default(),
+        seed_words: Arc::default(),
         documents: Arc::new(documents),
     }
 }
@@ -51,9 +51,9 @@ fn optimising(settings: SweepSettings) -> SweepSettings {
 
 /// Sweeps with a background, with φ at its mean, and with drawn φ; with seed words, and α of each topic.
 pub fn lda() -> Lda {
-    let seeds = Arc::new(SeedWords::new([(0, 1), (7, 2), (9, 2)], 3));
+    let seed_words = Arc::new(SeedWords::new([(0, 1), (7, 2), (9, 2)], 3));
     Lda::new(
-        TopicProblem { seeds, ..problem(5) },
+        TopicProblem { seed_words, ..problem(5) },
         LdaSamplerSettings {
             rounds: 7,
             burn_in: 3,

@@ -51,7 +51,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         }
         Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
-    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seeds: Arc::default(), documents: Arc::new(documents) }
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seed_words: Arc::default(), documents: Arc::new(documents) }
 }
 
 /// Gibbs sweeps with fixed priors.
@@ -533,7 +533,7 @@ where
         topics: MADE_TOPICS as u32,
         alpha: priors.0,
         beta: priors.1,
-        seeds: Arc::default(),
+        seed_words: Arc::default(),
         documents: Arc::new(documents),
     };
     let settings = SweepSettings { optimize, optimize_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
@@ -558,11 +558,15 @@ pub(super) fn by_true_topics() -> FoundPriors {
         let mut document = Documents::new(MADE_WORDS);
         document.push(&(0..MADE_WORDS).collect::<Vec<_>>(), &made(number).0);
         let topics: Vec<u32> = tokens.iter().map(|&(_, topic)| topic).collect();
-        of_documents.merge(&PriorStatistics::of_documents(Tokens::from_documents(&document).spans(), &topics, MADE_TOPICS));
+        of_documents.merge(&PriorStatistics::for_symmetric_alpha(
+            Tokens::from_documents(&document).spans(),
+            &topics,
+            MADE_TOPICS,
+        ));
         tokens.iter().for_each(|&(word, topic)| of_words[word as usize * MADE_TOPICS + topic as usize] += 1);
     }
-    let of_topics = PriorStatistics::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
-    let found = |evidence: &PriorStatistics, outcomes| (0..50).fold(1.0, |prior, _| evidence.update_prior(prior, outcomes));
+    let of_topics = PriorStatistics::for_beta(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
+    let found = |statistics: &PriorStatistics, outcomes| (0..50).fold(1.0, |prior, _| statistics.update_prior(prior, outcomes));
     FoundPriors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
 }
 

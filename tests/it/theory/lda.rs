@@ -6,7 +6,8 @@ use super::adlda::{by_true_topics, made_run, off};
 use crate::recording::{Recording, run};
 use mpibayes::cluster::JobOptions;
 use mpibayes::lda::{
-    DocumentSource, Documents, FixedSweep, SeedWords, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
+    Alpha, DocumentSource, Documents, FixedSweep, PriorStatistics, SeedWords, TokenBlocks, Tokens, TopicCounts, TopicTable,
+    draw_topics_sequentially,
 };
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::{Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, SweepSettings, TopicProblem};
@@ -38,7 +39,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
         (first(agent)..first(agent + 1)).for_each(|number| mine.push(&words, &document(number)));
         Ok(Box::new(mine) as Box<dyn DocumentSource>)
     };
-    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seeds: Arc::default(), documents: Arc::new(documents) }
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, seed_words: Arc::default(), documents: Arc::new(documents) }
 }
 
 fn settings(rounds: u64, burn_in: u64, thin: u64, phi: PhiUpdate) -> LdaSamplerSettings {
@@ -54,7 +55,7 @@ fn draws_have_the_same_bits_for_any_number_of_agents_and_threads() {
         let draws = |agents: u32, threads: usize, seed: u64| {
             let priors = LdaSamplerSettings { optimize, optimize_every: 3, optimize_after: 4, ..settings(30, 15, 3, phi) };
             let mut problem = problem(agents, 4, 0.2, 0.1);
-            problem.seeds = Arc::new(SeedWords::new([(0, 1), (5, 3), (8, 3)], 7));
+            problem.seed_words = Arc::new(SeedWords::new([(0, 1), (5, 3), (8, 3)], 7));
             let method = Lda::new(problem, priors);
             let options = JobOptions { threads, ..JobOptions::new(Seed(seed)) };
             Recording::of(method, options).unwrap().values::<f32>("posterior")
@@ -245,40 +246,44 @@ fn estimated_priors_are_those_of_the_generated_documents() {
     assert!(made_run(fixed, (5.0, 3.0), OptimizePriors::Both, 4).column("history", "alpha").is_empty());
 }
 
-/// 400 documents of 40 tokens with three topics, whose α are 1.5, 0.4 and 0.1. Words 0 to 2 are of topic 0, 3 to 5 of topic 1, the others of
-/// topic 2, but a token in forty is of any word.
+/// A document of 40 tokens: the topic of each, in the order of its words; and the counts of words. The α of its three topics are 1.5, 0.4 and
+/// 0.1. Words 0 to 2 are of topic 0, 3 to 5 of topic 1, the others of topic 2, but a token in forty is of any word.
+fn unequal(number: u64) -> (Vec<u32>, Vec<u32>) {
+    let mut stream = Seed(3).stream(Who::Run, number, Purpose::Synthetic);
+    let gammas = [1.5, 0.4, 0.1].map(|alpha| Gamma::new(alpha, 1.0).unwrap().sample(&mut stream));
+    let mut tokens: Vec<(u32, u32)> = (0..40)
+        .map(|_| {
+            let mut point = stream.random::<f64>() * gammas.iter().sum::<f64>();
+            let mut is_here = |gamma: &f64| {
+                point -= gamma;
+                point < 0.0
+            };
+            let topic = gammas.iter().position(&mut is_here).unwrap_or(2) as u32;
+            let is_noise = stream.random_range(0..40) == 0;
+            (if is_noise { stream.random_range(0..9) } else { 3 * topic + stream.random_range(0..3) }, topic)
+        })
+        .collect();
+    tokens.sort_unstable();
+    let mut counts = vec![0; WORDS as usize];
+    tokens.iter().for_each(|&(word, _)| counts[word as usize] += 1);
+    (tokens.into_iter().map(|(_, topic)| topic).collect(), counts)
+}
+
 #[test]
 fn alphas_of_topics_are_those_of_generated_documents_and_seed_words_choose_their_order() {
-    let truth = [1.5, 0.4, 0.1];
-    let documents = || {
-        let mut made = Documents::new(WORDS);
-        for number in 0..400 {
-            let mut stream = Seed(3).stream(Who::Run, number, Purpose::Synthetic);
-            let gammas = truth.map(|alpha| Gamma::new(alpha, 1.0).unwrap().sample(&mut stream));
-            let mut counts = vec![0; WORDS as usize];
-            for _ in 0..40 {
-                let mut point = stream.random::<f64>() * gammas.iter().sum::<f64>();
-                let topic = gammas
-                    .iter()
-                    .position(|gamma| {
-                        point -= gamma;
-                        point < 0.0
-                    })
-                    .unwrap_or(2);
-                let noise = stream.random_range(0..40) == 0;
-                let word = if noise { stream.random_range(0..9) } else { 3 * topic + stream.random_range(0..3) };
-                counts[word] += 1;
-            }
-            made.push(&(0..WORDS).collect::<Vec<_>>(), &counts);
-        }
-        made
-    };
-    let found = |seeds: SeedWords| -> Vec<f64> {
-        let made = documents();
-        let mut problem = problem(1, 3, 0.5, 0.05);
-        problem.documents = Arc::new(move |_| Ok(Box::new(made.clone()) as Box<dyn DocumentSource>));
-        problem.seeds = Arc::new(seeds);
+    let all: Vec<(Vec<u32>, Vec<u32>)> = (0..400).map(unequal).collect();
+    let mut documents = Documents::new(WORDS);
+    all.iter().for_each(|(_, counts)| documents.push(&(0..WORDS).collect::<Vec<_>>(), counts));
+    let topics: Vec<u32> = all.iter().flat_map(|(topics, _)| topics.clone()).collect();
+    let statistics = PriorStatistics::for_asymmetric_alpha(Tokens::from_documents(&documents).spans(), &topics, 3);
+    let by_true_topics = (0..300).fold(Alpha::Symmetric(0.5), |alpha, _| statistics.update_alphas(&alpha, 3));
+    let truth: Vec<f64> = by_true_topics.of_topics(3).collect();
+    let found = |seed_words: SeedWords| -> Vec<f64> {
         let optimize = OptimizePriors::Asymmetric;
+        let documents = documents.clone();
+        let mut problem = problem(1, 3, 0.5, 0.05);
+        problem.documents = Arc::new(move |_| Ok(Box::new(documents.clone()) as Box<dyn DocumentSource>));
+        problem.seed_words = Arc::new(seed_words);
         let estimated = LdaSamplerSettings { optimize, optimize_after: 20, ..settings(300, 100, 1, PhiUpdate::Drawn) };
         let draws = run(Lda::new(problem, estimated), 6).values::<f32>("posterior");
         let size = 3 * WORDS as usize + 3;
@@ -287,11 +292,12 @@ fn alphas_of_topics_are_those_of_generated_documents_and_seed_words_choose_their
     };
     // Topic 2 of the documents is seeded as the first, topic 0 as the last.
     let reversed = found(SeedWords::new([(8, 0), (4, 1), (0, 2)], 20));
-    for (found, truth) in reversed.iter().rev().zip(truth) {
-        // 400 documents determine α to 10 % (one standard error), α of a rare topic to 15 %.
-        assert!((found / truth).ln().abs() < 0.5, "{reversed:?}");
-    }
-    // Negative control: in the order of the documents.
     let same = found(SeedWords::new([(0, 0), (4, 1), (8, 2)], 20));
-    assert!(same[0] > 3.0 * same[1] && same[1] > 2.0 * same[2], "{same:?}");
+    let off = |found: f64, truth: f64| (found / truth).ln().abs();
+    for topic in 0..3 {
+        let off = [off(reversed[2 - topic], truth[topic]), off(same[topic], truth[topic])];
+        assert!(off.iter().all(|off| *off < 0.15), "{off:?}: {reversed:?} {same:?} {truth:?}");
+    }
+    // Negative control: in the other order the numbers are others.
+    assert!(off(reversed[0], same[0]) > 1.0, "{reversed:?} {same:?}");
 }
