@@ -12,7 +12,7 @@ use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::work::Work;
 use crate::number::Number;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -345,8 +345,13 @@ impl<N: Number> Coordinator<N> {
                     .or_default()
                     .extend(transfers.iter().map(|transfer| (agent, transfer.request)));
             }
+            // The rank of the first agent that waits for a transfer saves it.
+            let mut is_saved = BTreeSet::new();
             for rank in 0..self.layout.ranks {
-                let head = Head::Quiesce { expected: expected.remove(&rank).unwrap_or_default() };
+                let expected = expected.remove(&rank).unwrap_or_default();
+                let saved_here =
+                    expected.iter().map(|(_, request)| *request).filter(|&request| is_saved.insert(request)).collect();
+                let head = Head::Quiesce { expected, saved_here };
                 out.push((rank, Packet { head, body: Body::empty() }));
             }
         }
@@ -387,6 +392,9 @@ impl<N: Number> Coordinator<N> {
                     // The bytes of a checkpoint must not depend on the order in which ranks send their states.
                     known.to.extend(transfer.to);
                     known.to.sort_unstable();
+                    if known.body.0.is_empty() {
+                        known.body = transfer.body;
+                    }
                 }
                 None => {
                     self.gathered.transfers.insert(transfer.request, transfer);

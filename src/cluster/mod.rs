@@ -25,6 +25,7 @@ pub mod placement;
 pub mod record;
 mod request;
 mod run;
+mod short_work;
 pub mod simulate;
 mod sums;
 pub mod threads;

@@ -17,7 +17,7 @@ use super::request::{EncodedReport, Route};
 use super::sums::{Adder, Assembly, adding_ranks, bounds};
 use super::work::{Completed, Work};
 use crate::number::Number;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A rank: its agents, the sums that it adds, the transfers that wait here, and on rank 0 the coordinator.
@@ -32,8 +32,8 @@ pub(super) struct Node<N: Number> {
     adders: BTreeMap<RequestId, Adder<N>>,
     assemblies: BTreeMap<RequestId, Assembly<N>>,
     transfers: BTreeMap<RequestId, Transfer<N>>,
-    /// While a checkpoint is under way, the transfers to wait for.
-    quiescing: Option<Vec<(AgentId, RequestId)>>,
+    /// While a checkpoint is under way, the transfers to wait for, and those whose bodies this rank saves.
+    quiescing: Option<Quiescing>,
     records: Vec<Record>,
     traffic: Traffic,
     /// Computing time of this rank's agents since the last checkpoint.
@@ -65,6 +65,12 @@ struct Entry<N: Number> {
     request: Arc<Posted>,
     body: Body<N>,
     transfer: Option<Promise>,
+}
+
+/// What a rank waits for before a checkpoint, and which bodies it saves.
+struct Quiescing {
+    expected: Vec<(AgentId, RequestId)>,
+    saved_here: BTreeSet<RequestId>,
 }
 
 /// A body that waits for the agents it was promised to.
@@ -180,8 +186,8 @@ impl<N: Number> Node<N> {
                     self.deliver(request, to, body)?;
                 }
             }
-            Head::Quiesce { expected } => {
-                self.quiescing = Some(expected);
+            Head::Quiesce { expected, saved_here } => {
+                self.quiescing = Some(Quiescing { expected, saved_here });
                 self.try_quiesce()?;
             }
             Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored } => {
@@ -454,14 +460,14 @@ impl<N: Number> Node<N> {
     }
 
     fn try_quiesce(&mut self) -> Result<(), Fault> {
-        let Some(expected) = &self.quiescing else { return Ok(()) };
+        let Some(Quiescing { expected, .. }) = &self.quiescing else { return Ok(()) };
         let quiet = self.started
             && self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
             && expected.iter().all(|(_, transfer)| self.transfers.contains_key(transfer));
         if !quiet {
             return Ok(());
         }
-        self.quiescing = None;
+        let Some(Quiescing { saved_here, .. }) = self.quiescing.take() else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
         let mut agents = Vec::with_capacity(self.agents.len());
@@ -476,7 +482,7 @@ impl<N: Number> Node<N> {
             .map(|(&request, transfer)| SavedTransfer {
                 request,
                 to: transfer.to.clone(),
-                body: Raw(transfer.body.bytes().to_vec()),
+                body: Raw(if saved_here.contains(&request) { transfer.body.bytes().to_vec() } else { Vec::new() }),
             })
             .collect();
         let records = std::mem::take(&mut self.records);

@@ -8,6 +8,7 @@ use super::record::Record;
 use super::request::Route;
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The number of a request, and of the transfer that results from it.
@@ -40,8 +41,9 @@ pub(super) enum Head {
     Slice { request: RequestId, from: AgentId, len: u64 },
     /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
     Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
-    /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived.
-    Quiesce { expected: Vec<(AgentId, RequestId)> },
+    /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived. A transfer that waits on
+    /// several ranks is saved by one of them: the bodies of these are.
+    Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId> },
     /// The states of a rank whose agents are idle.
     Quiesced {
         rank: Rank,
@@ -117,7 +119,7 @@ pub(super) struct Promise {
 pub(super) struct SavedTransfer {
     pub request: RequestId,
     pub to: Vec<AgentId>,
-    /// The values as bytes.
+    /// The values as bytes; empty in the message of a rank that does not save them.
     pub body: Raw<u8>,
 }
 

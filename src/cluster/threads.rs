@@ -9,6 +9,7 @@ use super::method::Method;
 use super::node::Node;
 use super::options::JobOptions;
 use super::run::{Outcome, RECORDER_INTERVAL, Recorder, serve_recorder};
+use super::short_work::ShortWork;
 use super::work::WorkerContext;
 use super::workers::Workers;
 use crate::number::{ByNumber, Number};
@@ -55,6 +56,7 @@ fn run_typed<N: Number>(
     node.store.clone_from(&options.store);
     node.host_server(saved)?;
     let worker = WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store };
+    let mut short_work = ShortWork::new(worker.clone(), options.threads, layout.agents);
     let workers = Workers::start(worker, options.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {
@@ -63,10 +65,18 @@ fn run_typed<N: Number>(
         if let Some(outcome) = serve_recorder(&mut node, recorder, &clock)? {
             return Ok(outcome);
         }
-        node.work.drain(..).for_each(|work| workers.submit(work));
-        if node.out.is_empty() {
+        for work in std::mem::take(&mut node.work) {
+            match short_work.run(work) {
+                Ok(done) => done.into_iter().try_for_each(|completed| node.complete(completed))?,
+                Err(work) => workers.submit(work),
+            }
+        }
+        if node.out.is_empty() && node.work.is_empty() {
             match workers.results.recv_timeout(RECORDER_INTERVAL) {
-                Ok(completed) => node.complete(completed)?,
+                Ok(completed) => {
+                    short_work.observe(&completed);
+                    node.complete(completed)?;
+                }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }

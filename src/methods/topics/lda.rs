@@ -143,8 +143,8 @@ impl MethodSettings for LdaSamplerSettings {
         let parameters = parameters as u64;
         ResourceEstimate {
             rounds: Some(self.rounds),
-            // The counts of all agents, those of the agent, and the table of topics.
-            values_of_agent: Some(parameters.saturating_mul(3)),
+            // The counts of all agents before and after a sweep, those of the agent, and the table of topics.
+            values_of_agent: Some(parameters.saturating_mul(4)),
             // One array of counts to each agent, and one from it.
             values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
             // Counts are i32 and tables f32 with any dtype.
