@@ -128,8 +128,9 @@ pub(super) fn launch(
     });
     let code = match outcome {
         Ok(code) => code,
-        // All ranks know of it and leave together; one of them says so.
+        // All ranks know of it and leave together; one of them says so. The launcher may end those that leave last.
         Err(error @ JobError::OnSomeRank(_)) => {
+            termination::end();
             if is_root {
                 print_error(&error.into());
             }

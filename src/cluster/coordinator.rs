@@ -345,7 +345,7 @@ impl<N: Number> Coordinator<N> {
                     .or_default()
                     .extend(transfers.iter().map(|transfer| (agent, transfer.request)));
             }
-            // The rank of the first agent that waits for a transfer saves it.
+            // The lowest rank on which an agent waits for a transfer saves it.
             let mut is_saved = BTreeSet::new();
             for rank in 0..self.layout.ranks {
                 let expected = expected.remove(&rank).unwrap_or_default();

@@ -56,7 +56,7 @@ fn run_typed<N: Number>(
     node.store.clone_from(&options.store);
     node.host_server(saved)?;
     let worker = WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store };
-    let mut short_work = ShortWork::new(worker.clone(), options.threads, layout.agents);
+    let mut short_work = ShortWork::new(worker.clone());
     let workers = Workers::start(worker, options.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {
@@ -65,11 +65,13 @@ fn run_typed<N: Number>(
         if let Some(outcome) = serve_recorder(&mut node, recorder, &clock)? {
             return Ok(outcome);
         }
-        for work in std::mem::take(&mut node.work) {
-            match short_work.run(work) {
-                Ok(done) => done.into_iter().try_for_each(|completed| node.complete(completed))?,
-                Err(work) => workers.submit(work),
-            }
+        while let Ok(completed) = workers.results.try_recv() {
+            short_work.observe(&completed);
+            node.complete(completed)?;
+        }
+        match short_work.run(std::mem::take(&mut node.work)) {
+            Ok(done) => done.into_iter().try_for_each(|completed| node.complete(completed))?,
+            Err(works) => works.into_iter().for_each(|work| workers.submit(work)),
         }
         if node.out.is_empty() && node.work.is_empty() {
             match workers.results.recv_timeout(RECORDER_INTERVAL) {

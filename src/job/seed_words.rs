@@ -44,8 +44,9 @@ pub(super) fn seed_words(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<(Se
         let before = cells.len();
         for word in words.split_whitespace() {
             // As imported text has it: in lower case and composed.
-            let mut as_imported = None;
-            tokenizer.each(word.as_bytes(), |token| as_imported = as_imported.or_else(|| numbers.get(token)));
+            let mut as_imported = Vec::new();
+            tokenizer.each(word.as_bytes(), |token| as_imported.push(numbers.get(token)));
+            let as_imported = if let [number] = as_imported[..] { number } else { None };
             match numbers.get(word).or(as_imported) {
                 Some(&number) => cells.push((number, topic)),
                 None => others.push(word),

@@ -181,6 +181,11 @@ impl PriorStatistics {
         Self { counts: vec![of_words.into()], totals: totals.into_iter().collect() }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// Whether there is a histogram for each topic, of more than one.
     pub fn is_of_each_topic(&self) -> bool {
         self.counts.len() > 1

@@ -2,6 +2,7 @@
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::fields::{Delimiter, Fields, Records};
+use crate::data::readers::lines::lines;
 use crate::data::readers::source::Source;
 use std::path::Path;
 
@@ -24,6 +25,7 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
     let header_line = records.peek()?.to_vec();
     let delimiter = match Delimiter::detect(&header_line) {
         // Times and names have blanks.
+        Delimiter::Blanks if header_line.contains(&b'\t') => Delimiter::Character(b'\t'),
         Delimiter::Blanks => Delimiter::Character(b','),
         character => character,
     };
@@ -45,26 +47,54 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
         }
         (Some(_), Some(_)) => return Err(wrong(format!("choose one of its columns: {}", header.join(", ")))),
     };
+    let mut column = TextColumn { name: column.clone(), rows: Vec::new() };
+    if header.len() == 1 {
+        read_lines(path, delimiter, &mut column.rows)?;
+        return Ok(column);
+    }
     let lines_of = |record: &[u8]| 1 + record.iter().filter(|&&byte| byte == b'\n').count() as u64;
     let mut next_line = records.line() + lines_of(records.record());
-    let mut rows = Vec::new();
     while records.advance(delimiter)? {
-        for line in next_line..records.line() {
-            if header.len() > 1 {
-                let what = "this line is blank: a row without values has empty fields between its delimiters";
-                return Err(DataError::content(path, Place::Line(line), what));
-            }
-            rows.push(String::new());
+        if next_line < records.line() {
+            let what = "this line is blank: a row without values has empty fields between its delimiters";
+            return Err(DataError::content(path, Place::Line(next_line), what));
         }
         fields.split(records.record(), delimiter);
+        if fields.has_text_after_quote() {
+            return Err(records.record_error("text follows a closing quote: a quote within a field is written twice"));
+        }
         if fields.len() != header.len() {
             return Err(records.record_error(format!("{} fields, and the header has {}", fields.len(), header.len())));
         }
-        let value = fields.iter().nth(at).unwrap_or_default().trim_ascii();
-        rows.push(String::from_utf8_lossy(value).into_owned());
+        column.rows.push(value(&fields, at).map_err(|what| records.record_error(what))?);
         next_line = records.line() + lines_of(records.record());
     }
-    Ok(TextColumn { name: column.clone(), rows })
+    Ok(column)
+}
+
+/// The text of a field.
+fn value(fields: &Fields, at: usize) -> std::result::Result<String, &'static str> {
+    let field = fields.iter().nth(at).unwrap_or_default().trim_ascii();
+    let text = str::from_utf8(field).map_err(|_| "the text is not UTF-8: save the table as UTF-8")?;
+    Ok(text.to_owned())
+}
+
+/// Reads the rows of a table of a single column, each a line, after the header.
+fn read_lines(path: &Path, delimiter: Delimiter, rows: &mut Vec<String>) -> Result<()> {
+    let (mut fields, mut has_header) = (Fields::default(), false);
+    lines(Source::open(path)?.reader, path, |line, row| {
+        let wrong = |what: String| DataError::content(path, Place::Line(line), what);
+        fields.split(row, delimiter);
+        if fields.len() > 1 {
+            return Err(wrong(format!("{} fields, and the header has 1", fields.len())));
+        }
+        let is_header = !has_header && !row.trim_ascii().is_empty();
+        if has_header {
+            rows.push(value(&fields, 0).map_err(|what| wrong(what.to_owned()))?);
+        }
+        has_header |= is_header;
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -95,6 +125,15 @@ mod tests {
     }
 
     #[test]
+    fn blank_lines_at_the_end_of_a_single_column_are_rows() {
+        for (text, rows) in
+            [("date\na\n\n\n", 3), ("date\na\n\nb", 3), ("date\na\n", 1), ("date\na", 1), ("date\r\na\r\n\r\n", 2)]
+        {
+            assert_eq!(read(text, None).unwrap().rows.len(), rows, "{text:?}");
+        }
+    }
+
+    #[test]
     fn tables_whose_rows_cannot_be_counted_are_refused() {
         let says = |text: &str, name, says: &str| {
             let message = read(text, name).unwrap_err();
@@ -105,6 +144,7 @@ mod tests {
         says("id,id\n1,2\n", Some("id"), "several columns are named id");
         says("id,date\n1,2024\n\n2,2025\n", Some("date"), "line 3: this line is blank");
         says("id,date\n1,2024\n2\n", Some("date"), "line 3: 1 fields, and the header has 2");
+        says("id,text,date\n1,\"Hello,2024\n2,\"World,2024\n", Some("date"), "text follows a closing quote");
         says("", None, "empty");
     }
 }

@@ -103,13 +103,14 @@ impl AgentPriorStatistics {
             sum.beta.merge(&statistics.beta);
         }
         let topics = problem.topics as usize;
+        let pseudo_counts = if sum.beta.is_empty() { PriorStatistics::default() } else { problem.seed_words.statistics() };
         // A prior without statistics does not change.
         Priors {
             alpha: match (&priors.alpha, sum.alpha.is_of_each_topic()) {
                 (Alpha::Symmetric(alpha), false) => Alpha::Symmetric(sum.alpha.update_prior(*alpha, topics)),
                 _ => sum.alpha.update_alphas(&priors.alpha, topics),
             },
-            beta: sum.beta.update_prior_beyond(&problem.seed_words.statistics(), priors.beta, problem.vocabulary as usize),
+            beta: sum.beta.update_prior_beyond(&pseudo_counts, priors.beta, problem.vocabulary as usize),
         }
     }
 }

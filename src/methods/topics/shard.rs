@@ -39,6 +39,9 @@ pub(super) struct Shard {
 
 impl Shard {
     pub fn open(problem: &TopicProblem, id: AgentId, sweep_by: SweepBy) -> Result<Self> {
+        if !problem.seed_words.is_empty() {
+            return Err("seed words are for the method lda only".into());
+        }
         let documents = problem.open(id)?;
         check_token_count(documents.tokens())?;
         let tokens = Tokens::from_documents(&documents);

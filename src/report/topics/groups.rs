@@ -91,6 +91,9 @@ fn grouped(values: &[String]) -> std::result::Result<(Vec<String>, Vec<Option<us
         let row = values.iter().position(is_wrong).unwrap_or_default();
         return Err(format!("row {} has {:?}, and most rows have dates such as 2024-05-17", row + 1, values[row]));
     } else {
+        if let Some(value) = given.iter().find(|value| is_date_of_another_form(value)) {
+            return Err(format!("{value:?} looks like a date; write dates as 2024-05-17"));
+        }
         (distinct(&given), usize::MAX)
     };
     if names.len() > MAX_GROUPS {
@@ -103,6 +106,13 @@ fn grouped(values: &[String]) -> std::result::Result<(Vec<String>, Vec<Option<us
     let group = |value: &String| numbers.get(value.get(..length).unwrap_or(value)).copied();
     let of_documents = values.iter().map(group).collect();
     Ok((names, of_documents))
+}
+
+/// Whether a value has three numbers between points, slashes or hyphens: 17.05.2024.
+fn is_date_of_another_form(value: &str) -> bool {
+    let parts: Vec<&str> = value.split(['.', '/', '-']).collect();
+    let is_number = |part: &&str| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.len() == 3 && parts.iter().all(is_number) && parts.iter().any(|part| part.len() == 4)
 }
 
 /// Different values: numbers by their size, and others in alphabetical order.
@@ -365,6 +375,9 @@ mod tests {
             grouped(&numbers).unwrap_err(),
             "it has 201 different values, and at most 200 groups are possible: combine some of them"
         );
+        assert_eq!(of(&["17.05.2024", ""]).unwrap_err(), "\"17.05.2024\" looks like a date; write dates as 2024-05-17");
+        assert!(["5/17/2024", "2024/05/17", "2024-5-17"].into_iter().all(is_date_of_another_form));
+        assert!(!["1.2.3", "2024", "a-b-2024", "10.5"].into_iter().any(is_date_of_another_form));
         assert_eq!(of(&["", "?"]).unwrap_err(), "there are no values");
         let mixed = of(&["2024-05-17", "2024-05-18", "soon"]).unwrap_err();
         assert_eq!(mixed, "row 3 has \"soon\", and most rows have dates such as 2024-05-17");
