@@ -1,4 +1,4 @@
-//! The driver without MPI: server and agents in one process, on worker threads.
+//! The driver without MPI: server and agents in one process, on worker threads or, for short work, on the thread that serves the recorder.
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
