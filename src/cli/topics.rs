@@ -106,7 +106,9 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     });
     let others = others.collect::<anyhow::Result<Vec<_>>>()?;
     let groups = args.by.as_ref().map(|path| DocumentGroups::read(path, args.column.as_deref())).transpose()?;
-    groups.as_ref().map_or(Ok(()), |groups| groups.check(&corpus))?;
+    if let Some(groups) = &groups {
+        groups.check(&corpus)?;
+    }
     let (words, groups) = (args.words as usize, groups.as_ref());
     let options = TopicOptions { chain: args.chain, words, documents: args.documents, groups };
     let report = TopicReport::new(&results.path, &model, &corpus, options)?;

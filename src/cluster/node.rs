@@ -460,14 +460,13 @@ impl<N: Number> Node<N> {
     }
 
     fn try_quiesce(&mut self) -> Result<(), Fault> {
-        let Some(Quiescing { expected, .. }) = &self.quiescing else { return Ok(()) };
-        let quiet = self.started
-            && self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
-            && expected.iter().all(|(_, transfer)| self.transfers.contains_key(transfer));
-        if !quiet {
-            return Ok(());
-        }
-        let Some(Quiescing { saved_here, .. }) = self.quiescing.take() else { return Ok(()) };
+        let (started, agents, transfers) = (self.started, &self.agents, &self.transfers);
+        let is_quiet = |waiting: &mut Quiescing| {
+            started
+                && agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
+                && waiting.expected.iter().all(|(_, transfer)| transfers.contains_key(transfer))
+        };
+        let Some(Quiescing { saved_here, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
         let mut agents = Vec::with_capacity(self.agents.len());

@@ -113,8 +113,6 @@ trait Checked: JobData {
     fn pointwise(run: &RunOf<Self>) -> Option<Split>;
     /// The training rows of each class at each agent, if the partition depends on classes.
     fn class_counts(run: &RunOf<Self>, open: &Self::Open) -> Option<ClassCounts>;
-    /// Remarks on data that the method can use, but not well.
-    fn notes_on_data(run: &RunOf<Self>, open: &Self::Open) -> Vec<String>;
 }
 
 struct CheckedModel {
@@ -126,6 +124,8 @@ struct CheckedModel {
     rows: Result<(), String>,
     /// What the method misses in the model.
     method: Result<(), KeyError>,
+    /// Remarks on what can be used, but not well.
+    notes: Vec<String>,
     /// Whether the curvature at the mode is found where the method needs it, and not only the scale of parameters.
     has_curvature: bool,
     /// Whether what the method leaves to be found can be found.
@@ -180,7 +180,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
     let mut estimate = model.estimate.unwrap_or_else(|| run.method.estimate(agents, model.parameters));
     let mut notes = run.method.notes(agents);
-    notes.extend(data.iter().flat_map(|(_, open)| D::notes_on_data(run, open)));
+    notes.extend(model.notes.iter().cloned());
     let class_counts = data.and_then(|(_, open)| D::class_counts(run, open));
     let pointwise_rows = data.zip(D::pointwise(run)).map_or(0, |((file, _), split)| file.len(split));
     let data = data.map(|(file, open)| DataReport {
@@ -267,6 +267,7 @@ impl Checked for Table {
         let model = built.model.as_ref();
         let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
+        let notes = dataset.map(|dataset| notes_on_rows(run, dataset)).unwrap_or_default();
         let (mut method, mut estimate) = (run.method.check_model(model), None);
         let has_curvature = can_be_tuned(model);
         let is_tuned = run.method.tuning().is_some_and(|needs| needs.noise.is_some() || has_curvature);
@@ -276,7 +277,8 @@ impl Checked for Table {
                 Err(error) => method = method.and(Err(error)),
             }
         }
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, has_curvature, is_tuned, estimate })
+        let own_rows = built.own_rows;
+        Ok(CheckedModel { parameters, predicts, own_rows, rows, method, notes, has_curvature, is_tuned, estimate })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -307,10 +309,6 @@ impl Checked for Table {
             assignment.rows(agent).iter().for_each(|&row| rows[[agent, targets[row] as usize]] += 1);
         }
         Some(ClassCounts { classes: dataset.classes().to_vec(), rows })
-    }
-
-    fn notes_on_data(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Vec<String> {
-        notes_on_rows(run, dataset)
     }
 }
 
@@ -345,7 +343,7 @@ impl Checked for Corpus {
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
         let corpus = require_data(corpus)?;
-        seed_words(run, corpus)?;
+        let (_, notes) = seed_words(run, corpus)?;
         let parameters = corpus.words() as usize * run.model.topics as usize;
         let limit = run.method.estimate(run.settings.agents, parameters).longest_document;
         let rows = match corpus.longest(Split::Train).zip(limit) {
@@ -363,6 +361,7 @@ impl Checked for Corpus {
             own_rows: 0,
             rows,
             method: Ok(()),
+            notes,
             has_curvature: false,
             is_tuned: false,
             estimate: None,
@@ -387,10 +386,6 @@ impl Checked for Corpus {
 
     fn class_counts(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Option<ClassCounts> {
         None
-    }
-
-    fn notes_on_data(run: &RunOf<Self>, corpus: &Arc<CorpusFile>) -> Vec<String> {
-        seed_words(run, corpus).map(|(_, notes)| notes).unwrap_or_default()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The seed words of a run's topics, by their numbers in the vocabulary.
 
 use crate::config::RunOf;
-use crate::data::Split;
 use crate::data::corpus::{Corpus as CorpusFile, Tokenizer};
+use crate::data::{Split, listed};
 use crate::lda::{MAX_SEED_TOKENS, SeedWords};
 use crate::methods::Corpus;
 use crate::settings::KeyError;
@@ -14,8 +14,6 @@ const SEED_WORDS: &str = "seed_words";
 
 /// The most pseudo-counts in all, so that counts stay within the limits of their type.
 const MAX_TOTAL: u64 = 1 << 30;
-/// The most words that a message lists.
-const MAX_LISTED: usize = 10;
 
 /// The seed words of a run, and remarks on them.
 ///
@@ -49,7 +47,7 @@ pub(super) fn seed_words(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<(Se
             let as_imported = if let [number] = as_imported[..] { number } else { None };
             match numbers.get(word).or(as_imported) {
                 Some(&number) => cells.push((number, topic)),
-                None => others.push(word),
+                None => others.push(word.to_owned()),
             }
         }
         if cells.len() == before && !others.is_empty() {
@@ -70,13 +68,4 @@ pub(super) fn seed_words(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<(Se
         )));
     }
     Ok((found, note.into_iter().collect()))
-}
-
-/// The first of these words, and how many more there are.
-fn listed(words: &[&str]) -> String {
-    let shown = words[..words.len().min(MAX_LISTED)].join(", ");
-    match words.len().saturating_sub(MAX_LISTED) {
-        0 => shown,
-        more => format!("{shown} and {} more", text::count(more)),
-    }
 }

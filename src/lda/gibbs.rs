@@ -170,3 +170,6 @@ impl<F: Real> DocumentGibbs<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,9 @@
 //!
 //! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(Σ a_i)/Γ(n + Σ a_i) Π_i Γ(n_i + a_i)/Γ(a_i) under a prior a.
 //! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]), with sums over many
-//! vectors, increases the likelihood; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\] does (Minka 2000, "Estimating a
-//! Dirichlet distribution"). Both only need histograms of the counts (Wallach 2008, "Structured topic models for language", section 2.3).
+//! vectors, increases the likelihood; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\]
+//! does (Minka 2000, "Estimating a Dirichlet distribution"). Both only need histograms of the counts (Wallach 2008, "Structured topic
+//! models for language", section 2.3).
 
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::digamma;

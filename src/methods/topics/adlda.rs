@@ -7,7 +7,7 @@
 
 use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw, split_priors};
+use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
 use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
@@ -194,7 +194,7 @@ impl AdLdaAgent {
     /// Applies the changes of all agents and the priors, and records a draw if one is due.
     fn apply(&mut self, changes: &[i32], done: u64, tokens: u64, priors: &Priors, cx: &mut Context) -> Result<()> {
         let AdLda { problem, settings } = &self.method;
-        split_priors(&self.state.counts.0, problem)?;
+        problem.split_priors(&self.state.counts.0)?;
         let counts = &mut self.state.counts.0;
         counts.truncate(problem.size());
         if changes.len() != counts.len() {

@@ -7,7 +7,7 @@
 
 use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw, split_priors};
+use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
 use super::sweeps::SweepSettings;
 use crate::cluster::{
     Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
@@ -161,7 +161,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
             }
             return Ok(());
         }
-        let (counts, mut priors) = split_priors(&state.counts.0, problem)?;
+        let (counts, mut priors) = problem.split_priors(&state.counts.0)?;
         check_conserved(counts, state.tokens)?;
         if reported.report.statistics.is_some() {
             state.statistics[reported.from as usize] = reported.report.statistics;

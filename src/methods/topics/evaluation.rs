@@ -146,13 +146,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
         let (arrays, smoothing) = match array {
             TopicArray::Phi => (arrays, 0.0),
             TopicArray::Counts => {
-                // Exact: counts are i32.
-                let words = |words: &[N]| words.iter().map(|word| word.f64() as i32).collect::<Vec<_>>();
-                let parts = arrays.split_at_checked(size);
-                let priors = parts.and_then(|(counts, rest)| Some((counts, Priors::from_i32s(&words(rest), topics)?)));
-                let Some((counts, Priors { alpha, beta })) = priors else {
-                    return Err(format!("{} values are not {size} topic-word counts and their priors", arrays.len()).into());
-                };
+                let (counts, Priors { alpha, beta }) = problem.split_priors(arrays)?;
                 self.gibbs.set_alpha(alpha.mean());
                 self.table.set_relative_alpha(alpha.relative(topics));
                 (counts, beta)

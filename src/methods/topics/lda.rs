@@ -15,9 +15,11 @@
 //!
 //! The counts include the pseudo-counts of seed words, which the first agent adds, so that φ has their prior.
 
+mod shared_table;
+
 use super::prior_updates::{AgentPriorStatistics, OptimizePriors, PriorUpdates};
 use super::problem::TopicProblem;
-use super::shard::{check_conserved, split_priors};
+use super::shard::check_conserved;
 use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::{
@@ -34,7 +36,8 @@ use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, PoisonError};
+use shared_table::SharedTable;
+use std::sync::Arc;
 
 /// The settings of `lda`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -448,6 +451,29 @@ impl LdaAgent {
         Ok(ShardSize { documents: drawn.len() as u64, tokens: drawn.tokens() })
     }
 
+    /// The table of topics after `done` sweeps, given the counts of all agents, of `counted` tokens.
+    fn table(&self, done: u64, counted: u64, Priors { alpha, beta }: &Priors, cx: &Context) -> Result<Arc<TopicTable>> {
+        let Lda { problem, settings, table } = &self.method;
+        let (vocabulary, topics) = (problem.vocabulary as usize, problem.topics as usize);
+        // The random number differs between runs.
+        let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
+        let fill = |table: &mut TopicTable| {
+            let (counts, _) = problem.split_priors(&self.counts)?;
+            check_conserved(counts, counted)?;
+            table.set_relative_alpha(alpha.relative(topics));
+            if settings.draws_phi(done) {
+                // Unique up to 2^31 sweeps.
+                let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
+                table.draw(counts, *beta, stream, |topic| stream(1 << 63 | topic));
+            } else {
+                let tokens = counted.saturating_sub(problem.seed_words.total());
+                table.set_mean(counts, *beta, settings.background(done, tokens as f64 / topics as f64));
+            }
+            Ok(())
+        };
+        table.at(id, || TopicTable::new(vocabulary, topics), fill)
+    }
+
     /// Records φ, and α of each topic if these are estimated, as draw number `number`.
     fn record(&self, table: &TopicTable, alpha: &Alpha, number: u64, cx: &mut Context) {
         let Lda { problem, settings, .. } = &self.method;
@@ -483,7 +509,7 @@ impl LdaAgent {
             return Ok(None);
         }
         let (spans, assigned) = (self.blocks.spans(), &self.state.topics.0);
-        let (counts, _) = split_priors(&self.counts, problem)?;
+        let (counts, _) = problem.split_priors(&self.counts)?;
         Ok(Some(updates.statistics(spans, assigned, counts, self.id, problem)))
     }
 
@@ -524,7 +550,7 @@ impl Agent<Lda> for LdaAgent {
                         problem.seed_words.add_to(&mut pseudo_counts, problem.topics as usize);
                         pseudo_counts
                     }
-                    _ => split_priors(&body, problem)?.0.to_vec(),
+                    _ => problem.split_priors(&body)?.0.to_vec(),
                 };
                 let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
                 counts.extend(problem.priors().to_i32s());
@@ -537,7 +563,7 @@ impl Agent<Lda> for LdaAgent {
                 if done == settings.rounds && !is_recorded {
                     return Ok((size.into(), Body::empty()));
                 }
-                let table = self.method.table.at(&self.method, &self.counts, (done, *counted), priors, cx)?;
+                let table = self.table(done, *counted, priors, cx)?;
                 if is_recorded {
                     self.record(&table, &priors.alpha, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
                 }
@@ -552,51 +578,5 @@ impl Agent<Lda> for LdaAgent {
                 Ok((Report { size, statistics }, self.counts_to_send(counts, priors)))
             }
         }
-    }
-}
-
-/// The table of topics of a sweep. The agents of a process share it: all of them would compute the same.
-#[derive(Clone, Default)]
-struct SharedTable(Arc<Mutex<Option<TableOfSweep>>>);
-
-struct TableOfSweep {
-    /// The number of sweeps before, and a random number of the sweep, which differs between runs.
-    id: (u64, u64),
-    table: Arc<TopicTable>,
-}
-
-impl SharedTable {
-    /// The table after `done` sweeps. `array` begins with the counts of all agents (W × K), of `counted` tokens.
-    fn at(
-        &self,
-        method: &Lda,
-        array: &[i32],
-        (done, counted): (u64, u64),
-        Priors { alpha, beta }: &Priors,
-        cx: &Context,
-    ) -> Result<Arc<TopicTable>> {
-        let &TopicProblem { vocabulary, topics, .. } = &method.problem;
-        let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = shared.as_ref().filter(|shared| shared.id == id) {
-            return Ok(shared.table.clone());
-        }
-        let (counts, _) = split_priors(array, &method.problem)?;
-        check_conserved(counts, counted)?;
-        let earlier = shared.take().and_then(|earlier| Arc::try_unwrap(earlier.table).ok());
-        let mut table = earlier.unwrap_or_else(|| TopicTable::new(vocabulary as usize, topics as usize));
-        table.set_relative_alpha(alpha.relative(topics as usize));
-        if method.settings.draws_phi(done) {
-            // Unique up to 2^31 sweeps.
-            let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
-            table.draw(counts, *beta, stream, |topic| stream(1 << 63 | topic));
-        } else {
-            let tokens = counted.saturating_sub(method.problem.seed_words.total());
-            let background = method.settings.background(done, tokens as f64 / f64::from(topics));
-            table.set_mean(counts, *beta, background);
-        }
-        let table = Arc::new(table);
-        *shared = Some(TableOfSweep { id, table: table.clone() });
-        Ok(table)
     }
 }

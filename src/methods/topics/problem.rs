@@ -2,6 +2,7 @@
 
 use crate::cluster::{AgentId, BoxError};
 use crate::lda::{Alpha, DocumentSource, Documents, Priors, SeedWords};
+use crate::number::Number;
 use std::sync::Arc;
 
 /// Opens the documents of an agent, on the rank that hosts it.
@@ -35,6 +36,19 @@ impl TopicProblem {
     /// α and β.
     pub fn priors(&self) -> Priors {
         Priors { alpha: Alpha::Symmetric(self.alpha), beta: self.beta }
+    }
+
+    /// Splits an array into counts (W × K) and the priors that follow them.
+    ///
+    /// # Errors
+    /// If the array has the wrong length.
+    pub(super) fn split_priors<'a, N: Number>(&self, array: &'a [N]) -> Result<(&'a [N], Priors), BoxError> {
+        let priors = array.split_at_checked(self.size()).and_then(|(counts, rest)| {
+            // Exact: these are i32, of whatever type they are in.
+            let rest: Vec<i32> = rest.iter().map(|number| number.f64() as i32).collect();
+            Some((counts, Priors::from_i32s(&rest, self.topics as usize)?))
+        });
+        priors.ok_or_else(|| format!("{} values are not {} topic-word counts and their priors", array.len(), self.size()).into())
     }
 
     /// All documents of an agent at once.

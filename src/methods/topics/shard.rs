@@ -18,16 +18,6 @@ pub struct SweepReport {
     pub statistics: Option<AgentPriorStatistics>,
 }
 
-/// Splits an array into counts (W × K) and the priors that follow them.
-///
-/// # Errors
-/// If the array has the wrong length.
-pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
-    let parts = array.split_at_checked(problem.size());
-    let priors = parts.and_then(|(counts, words)| Some((counts, Priors::from_i32s(words, problem.topics as usize)?)));
-    priors.ok_or_else(|| format!("{} values are not {} topic-word counts and their priors", array.len(), problem.size()).into())
-}
-
 /// The tokens of an agent.
 pub(super) struct Shard {
     id: AgentId,
@@ -94,7 +84,7 @@ impl Shard {
         settings: &SweepSettings,
         cx: &Context,
     ) -> Result<(SweepReport, Vec<i32>)> {
-        let (counts, Priors { alpha, beta }) = split_priors(array, &self.problem)?;
+        let (counts, Priors { alpha, beta }) = self.problem.split_priors(array)?;
         let alpha = alpha.mean();
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics do not fit the {} tokens of this agent", self.tokens.len()).into());
@@ -125,7 +115,7 @@ pub(super) fn record_draw(
     let SweepSettings { burn_in, thin, .. } = *settings;
     let previous_draws = draws(sweeps.saturating_sub(1), burn_in, thin);
     if draws(sweeps, burn_in, thin) > previous_draws {
-        let (counts, priors) = split_priors(array, problem)?;
+        let (counts, priors) = problem.split_priors(array)?;
         let phi = TopicCounts::from_counts(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
         cx.record("posterior", 0, previous_draws, phi.len(), &phi);
     }

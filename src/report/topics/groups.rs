@@ -54,7 +54,9 @@ impl DocumentGroups {
     pub fn check(&self, corpus: &Adopted) -> Result<()> {
         for split in [Split::Train, Split::Test] {
             let numbers = corpus.numbers(split, 0..corpus.documents(split))?;
-            numbers.into_iter().max().map_or(Ok(None), |last| self.of(last))?;
+            if let Some(last) = numbers.into_iter().max() {
+                self.of(last)?;
+            }
         }
         Ok(())
     }
@@ -118,10 +120,9 @@ fn is_date_of_another_form(value: &str) -> bool {
 /// Different values: numbers by their size, and others in alphabetical order.
 fn distinct(values: &[&String]) -> Vec<String> {
     let mut names: Vec<String> = values.iter().copied().collect::<BTreeSet<_>>().into_iter().cloned().collect();
-    let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
-    if numbers.is_some() {
-        let number = |name: &String| name.parse::<f64>().unwrap_or_default();
-        names.sort_by(|one, other| number(one).total_cmp(&number(other)));
+    let number = |name: &String| name.parse::<f64>().ok();
+    if names.iter().all(|name| number(name).is_some()) {
+        names.sort_by(|one, other| number(one).unwrap_or_default().total_cmp(&number(other).unwrap_or_default()));
     }
     names
 }
