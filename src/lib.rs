@@ -51,6 +51,7 @@ pub mod report;
 pub mod results;
 pub mod settings;
 pub mod text;
+mod varint;
 pub mod vector;
 
 pub use cli::main_with;

@@ -1,11 +1,12 @@
 //! `mpibayes data make`: generates synthetic data sets, tables as CSV and documents as datasets or UCI bag of words with their true topics.
 
 use super::bar::{COUNT, progress_bar};
-use crate::data::Generator;
-use crate::data::corpus::{DEFAULT_SCORED, GeneratedSize, write_corpus, write_docword, write_topics};
+use crate::data::corpus::{Corpus, DEFAULT_SCORED, GeneratedSize, write_corpus, write_docword, write_topics};
+use crate::data::{Generator, Split};
 use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
+use crate::methods::topics::EVALUATION_SWEEPS;
 use crate::partial::PartialFile;
-use crate::random::Seed;
+use crate::random::{Purpose, Seed, Who};
 use crate::text;
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
@@ -177,7 +178,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         output.display()
     );
     check(args, &beside)?;
-    let ((size, GeneratedSize { entries, tokens }), then) = if is_dataset {
+    let ((size, GeneratedSize { entries, tokens }), perplexity, then) = if is_dataset {
         let held_out = test_documents.unwrap_or((documents / 10).min(MAX_TEST_DOCUMENTS));
         ensure!(held_out < documents, "--test-documents {held_out} of {documents} documents leave none to learn from");
         make_folder_of(output)?;
@@ -189,16 +190,17 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         bar.finish_and_clear();
         let then = format!("then: mpibayes init --data {} -o topics.toml", output.display());
         let made = made?;
-        ((length(output)?, made), then)
+        let perplexity = if held_out > 0 { describe_perplexity(&truth, output, Seed(args.seed))? } else { String::new() };
+        ((length(output)?, made), perplexity, then)
     } else {
         let made = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
-        (made, format!("then: mpibayes import {} --test-fraction 0.1 -o datasets/topics.h5", output.display()))
+        (made, String::new(), format!("then: mpibayes import {} --test-fraction 0.1 -o datasets/topics.h5", output.display()))
     };
     let (size_of_topics, ()) = written(args, &beside, |mut out| write_topics(&truth, &mut out))?;
     Ok(format!(
         "wrote {} ({}): {}, {} words, {} entries, {}\n\
          wrote {} ({}): their true topics, float64 {} × {}, a topic in each row\n\
-         {then}\n",
+         {perplexity}{then}\n",
         output.display(),
         text::bytes(size),
         text::counted(documents, "document"),
@@ -209,6 +211,18 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         text::bytes(size_of_topics),
         truth.topics(),
         truth.vocabulary(),
+    ))
+}
+
+/// The perplexity of the true topics for the test documents of a corpus, as a line.
+fn describe_perplexity(truth: &CorpusGenerator, corpus: &Path, seed: Seed) -> anyhow::Result<String> {
+    let corpus = Corpus::open(corpus)?;
+    let held_out = corpus.held_out(0..corpus.documents(Split::Test))?;
+    let stream = |document| seed.stream(Who::Server, document, Purpose::Completion);
+    let perplexity = held_out.perplexity(&truth.phi::<f32>(), truth.alpha(), EVALUATION_SWEEPS, stream);
+    Ok(format!(
+        "the true topics have a perplexity of {} on the test documents: no method can be much better\n",
+        text::value(perplexity)
     ))
 }
 

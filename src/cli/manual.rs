@@ -24,7 +24,11 @@ const FILES: [(&str, &str); 5] = [
     ("RUN/config.toml", "The run with all of its settings."),
     ("RUN/data.digest", "The digest of the data. A job locks this file while it uses the folder."),
     ("RUN/result.h5", "The results, as HDF5. ArviZ and xarray open it as netCDF. It is complete at any time."),
-    ("RUN/checkpoint.bin", "The state from which an unfinished run resumes."),
+    (
+        "RUN/checkpoint.bin",
+        "The state from which an unfinished run resumes. RUN/checkpoint.previous.bin is the one before it, for the case that \
+         it is damaged, and RUN/checkpoint.parts has the large states of both.",
+    ),
     ("RUN/extension.bin, RUN/tuning.bin", "The state from which mpibayes resume makes a finished run longer."),
 ];
 

@@ -7,6 +7,7 @@ use super::method::Progress;
 use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedRequest, Route};
+use super::states::{SavedState, StoredState};
 use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state11";
+const MAGIC: &[u8; 16] = b"mpibayes-state12";
 
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
@@ -44,9 +45,15 @@ pub struct Checkpoint {
     pub spent: TimeSpent,
     /// Bytes that agents have received and sent so far.
     pub bytes: AgentBytes,
+    /// The number of this checkpoint: higher than that of any other checkpoint of the run that was completed before.
+    pub number_of_checkpoint: u64,
+    /// Why states could not be stored. Such a checkpoint is of no use; not saved.
+    #[serde(skip)]
+    pub failure: Option<String>,
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
-    pub(super) agents: Vec<(AgentId, Raw<u8>)>,
+    /// The state of each agent; none if the run is over and ranks store their states.
+    pub(super) agents: Vec<(AgentId, SavedState)>,
     pub(super) transfers: Vec<SavedTransfer>,
     pub(super) promised_transfers: Vec<Vec<Promise>>,
     pub(super) held: Vec<HeldRequest>,
@@ -94,7 +101,7 @@ pub enum CheckpointError {
         cause: std::io::Error,
     },
     /// The file is not a checkpoint of this version.
-    #[error("the checkpoint {} is damaged or was written by another version: {cause}; delete it to start the run from the beginning", path.display())]
+    #[error("the checkpoint {} is damaged or was written by another version: {cause}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -123,6 +130,13 @@ impl Checkpoint {
         unseal(MAGIC, "a checkpoint", bytes)
     }
 
+    /// The states that are stored outside of the checkpoint.
+    pub fn stored_states(&self) -> Vec<StoredState> {
+        let bodies = self.transfers.iter().filter_map(|transfer| transfer.body.as_ref()).map(|body| &body.bytes);
+        let all = self.agents.iter().map(|(_, state)| state).chain(bodies);
+        all.filter_map(|state| if let SavedState::Stored(state) = state { Some(state.clone()) } else { None }).collect()
+    }
+
     /// Checks that the checkpoint belongs to this method with this number type.
     ///
     /// # Errors
@@ -134,11 +148,11 @@ impl Checkpoint {
         Err(format!("the checkpoint holds a run of {} in {}, not of {method} in {number}", self.method, self.number))
     }
 
-    /// Replaces the file at `path` atomically by this checkpoint.
+    /// Replaces the file at `path` atomically by this checkpoint. What was there becomes the file `previous`, if that is given.
     ///
     /// # Errors
     /// If it cannot be written; the old checkpoint is then untouched.
-    pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
+    pub fn write(&self, path: &Path, previous: Option<&Path>) -> Result<(), CheckpointError> {
         let bytes = self.to_bytes()?;
         let partial = PartialFile::new(path);
         let io = |action, path: &Path| {
@@ -146,6 +160,9 @@ impl Checkpoint {
             move |cause| CheckpointError::Io { action, path, cause }
         };
         fs::write(partial.path(), bytes).map_err(io("write", partial.path()))?;
+        if let Some(previous) = previous.filter(|_| path.exists()) {
+            fs::rename(path, previous).map_err(io("rename", path))?;
+        }
         partial.commit().map_err(io("finish", path))
     }
 

@@ -2,7 +2,6 @@
 
 use super::body::Body;
 use super::checkpoint::{Checkpoint, HeldRequest};
-use super::codec::Raw;
 use super::erased::{Erased, ErasedServer};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
@@ -10,6 +9,7 @@ use super::method::{Order, Progress};
 use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
+use super::states::{SavedState, StateStore};
 use super::work::Work;
 use crate::number::Number;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +28,10 @@ pub(super) struct Coordinator<N: Number> {
     /// Complete requests whose responses the server receives in the order of arrival.
     arrival_queue: VecDeque<RequestId>,
     next_request: RequestId,
+    /// The number of the last checkpoint.
+    last_checkpoint: u64,
+    /// Whether ranks store their states.
+    stores_states: bool,
     /// For each agent, the sequence number of the next request to it.
     next_sequence: Vec<u64>,
     /// For each agent, the transfers that were promised to it and that no request has used yet.
@@ -86,15 +90,24 @@ impl<N: Number> OpenRequest<N> {
 /// What ranks have sent for the checkpoint.
 #[derive(Default)]
 struct Gathered {
-    agents: BTreeMap<AgentId, Raw<u8>>,
+    agents: BTreeMap<AgentId, SavedState>,
     transfers: BTreeMap<RequestId, SavedTransfer>,
+    failure: Option<String>,
 }
 
 type Packets<N> = Vec<(Rank, Packet<N>)>;
 
 impl<N: Number> Coordinator<N> {
     /// The coordinator of a new or resumed run, with the first packets and the server's first work.
-    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Packets<N>, Work<N>), Fault> {
+    ///
+    /// # Errors
+    /// If the checkpoint is not one of this method with this number of agents, or its sums cannot be read.
+    pub fn new(
+        method: Erased<N>,
+        layout: Layout,
+        states: Option<&dyn StateStore>,
+        saved: Option<Checkpoint>,
+    ) -> Result<(Self, Packets<N>, Work<N>), Fault> {
         let agents = layout.agents as usize;
         let mut coordinator = Self {
             method,
@@ -104,6 +117,8 @@ impl<N: Number> Coordinator<N> {
             open: BTreeMap::new(),
             arrival_queue: VecDeque::new(),
             next_request: 0,
+            last_checkpoint: 0,
+            stores_states: states.is_some(),
             next_sequence: vec![0; agents],
             promised_transfers: vec![VecDeque::new(); agents],
             held: VecDeque::new(),
@@ -121,12 +136,13 @@ impl<N: Number> Coordinator<N> {
             allreduce: None,
         };
         let creating = coordinator.activity(Action::Creating);
-        let mut states = BTreeMap::new();
+        let mut saved_agents = BTreeMap::new();
         let (mut server, mut transfers) = (None, Vec::new());
         if let Some(saved) = saved {
             saved.check(coordinator.method.name(), N::NAME).map_err(|cause| creating.fault(cause))?;
             coordinator.check_states(Action::Creating, &saved.agents)?;
             coordinator.next_request = saved.next_request;
+            coordinator.last_checkpoint = saved.number_of_checkpoint;
             coordinator.promised_transfers = saved.promised_transfers.into_iter().map(VecDeque::from).collect();
             let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_request).collect();
             coordinator.held = held.map_err(|cause| creating.fault(cause))?;
@@ -136,24 +152,25 @@ impl<N: Number> Coordinator<N> {
             coordinator.traffic = saved.traffic;
             coordinator.spent = saved.spent;
             coordinator.bytes = saved.bytes;
-            states = saved.agents.into_iter().collect();
+            saved_agents = saved.agents.into_iter().collect();
             server = Some(saved.server);
             transfers = saved.transfers;
         }
         let mut out: Packets<N> = Vec::new();
         for rank in 0..layout.ranks {
-            let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
+            let saved = layout.hosted(rank).filter_map(|agent| Some((agent, saved_agents.remove(&agent)?))).collect();
             out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
         }
         for transfer in transfers {
-            let body = Body::from_bytes(&transfer.body.0).map_err(|cause| creating.fault(cause))?;
+            let body = transfer.body.ok_or_else(|| creating.fault("the checkpoint lacks a sum"))?;
+            let body = body.load(states).map_err(|cause| creating.fault(cause.to_string()))?;
             out.extend(total_packets(&layout, transfer.request, 0, 1, &transfer.to, body));
         }
         Ok((coordinator, out, Work::MakeServer { saved: server }))
     }
 
     /// Refuses incomplete states: agents without one would silently start from the beginning.
-    fn check_states(&self, action: Action, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
+    fn check_states(&self, action: Action, states: &[(AgentId, SavedState)]) -> Result<(), Fault> {
         if states.iter().map(|&(agent, _)| agent).eq(0..self.layout.agents) {
             return Ok(());
         }
@@ -345,13 +362,15 @@ impl<N: Number> Coordinator<N> {
                     .or_default()
                     .extend(transfers.iter().map(|transfer| (agent, transfer.request)));
             }
+            // When the run is over, stored states would never be read.
+            let checkpoint = (!self.stores_states || !self.held.is_empty()).then_some(self.last_checkpoint + 1);
             // The lowest rank on which an agent waits for a transfer saves it.
             let mut is_saved = BTreeSet::new();
             for rank in 0..self.layout.ranks {
                 let expected = expected.remove(&rank).unwrap_or_default();
                 let saved_here =
                     expected.iter().map(|(_, request)| *request).filter(|&request| is_saved.insert(request)).collect();
-                let head = Head::Quiesce { expected, saved_here };
+                let head = Head::Quiesce { expected, saved_here, checkpoint };
                 out.push((rank, Packet { head, body: Body::empty() }));
             }
         }
@@ -380,21 +399,21 @@ impl<N: Number> Coordinator<N> {
     /// Adds the states of a rank to the checkpoint.
     pub fn receive_states(
         &mut self,
-        agents: Vec<(AgentId, Raw<u8>)>,
+        agents: Vec<(AgentId, SavedState)>,
         transfers: Vec<SavedTransfer>,
         traffic: &Traffic,
         spent: Vec<(AgentId, AgentTime)>,
+        failure: Option<String>,
     ) {
         self.gathered.agents.extend(agents);
+        self.gathered.failure = self.gathered.failure.take().or(failure);
         for transfer in transfers {
             match self.gathered.transfers.get_mut(&transfer.request) {
                 Some(known) => {
                     // The bytes of a checkpoint must not depend on the order in which ranks send their states.
                     known.to.extend(transfer.to);
                     known.to.sort_unstable();
-                    if known.body.0.is_empty() {
-                        known.body = transfer.body;
-                    }
+                    known.body = known.body.take().or(transfer.body);
                 }
                 None => {
                     self.gathered.transfers.insert(transfer.request, transfer);
@@ -421,11 +440,18 @@ impl<N: Number> Coordinator<N> {
         let server = guard(self.activity(Action::Saving), || server.state())?;
         let gathered = std::mem::take(&mut self.gathered);
         let agents: Vec<_> = gathered.agents.into_iter().collect();
-        self.check_states(Action::Saving, &agents)?;
+        let finished = self.held.is_empty();
+        let holds_states = gathered.failure.is_none() && !(finished && self.stores_states);
+        if holds_states {
+            self.check_states(Action::Saving, &agents)?;
+            self.last_checkpoint += 1;
+        }
         Ok(Some(Checkpoint {
             method: self.method.name().into(),
             number: N::NAME.into(),
-            finished: self.held.is_empty(),
+            finished,
+            number_of_checkpoint: self.last_checkpoint,
+            failure: gathered.failure,
             responses: self.responses,
             seconds,
             records: Vec::new(),

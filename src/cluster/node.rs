@@ -9,11 +9,13 @@ use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::options::DrawStore;
 use super::packet::{
-    AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, Reduction, RequestId, SavedTransfer, Traffic, children,
+    AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, Reduction, RequestId, SavedBody, SavedTransfer, Traffic,
+    children,
 };
 use super::packing::wire_bytes;
 use super::record::Record;
 use super::request::{EncodedReport, Route};
+use super::states::{SavedState, StateStore};
 use super::sums::{Adder, Assembly, adding_ranks, bounds};
 use super::work::{Completed, Work};
 use crate::number::Number;
@@ -44,6 +46,8 @@ pub(super) struct Node<N: Number> {
     monitoring: f64,
     /// Stores the draws of this rank's agents.
     pub store: Option<Arc<dyn DrawStore>>,
+    /// Stores the states of this rank's agents.
+    pub states: Option<Arc<dyn StateStore>>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub work: VecDeque<Work<N>>,
@@ -71,6 +75,15 @@ struct Entry<N: Number> {
 struct Quiescing {
     expected: Vec<(AgentId, RequestId)>,
     saved_here: BTreeSet<RequestId>,
+    /// The number of the checkpoint, if states are wanted.
+    checkpoint: Option<u64>,
+}
+
+/// The states of a rank.
+#[derive(Default)]
+struct Saved {
+    agents: Vec<(AgentId, SavedState)>,
+    transfers: Vec<SavedTransfer>,
 }
 
 /// A body that waits for the agents it was promised to.
@@ -99,6 +112,7 @@ impl<N: Number> Node<N> {
             threads,
             monitoring: 0.0,
             store: None,
+            states: None,
             stopped: false,
             out: VecDeque::new(),
             work: VecDeque::new(),
@@ -112,7 +126,7 @@ impl<N: Number> Node<N> {
     /// # Errors
     /// If the checkpoint is not one of this method with this number of agents.
     pub fn host_server(&mut self, saved: Option<Checkpoint>) -> Result<(), Fault> {
-        let (coordinator, out, work) = Coordinator::new(self.method.clone(), self.layout, saved)?;
+        let (coordinator, out, work) = Coordinator::new(self.method.clone(), self.layout, self.states.as_deref(), saved)?;
         self.coordinator = Some(coordinator);
         self.out.extend(out);
         self.work.push_back(work);
@@ -161,7 +175,7 @@ impl<N: Number> Node<N> {
         match head {
             Head::Start { saved } => {
                 self.started = true;
-                let mut saved: BTreeMap<AgentId, Raw<u8>> = saved.into_iter().collect();
+                let mut saved: BTreeMap<AgentId, SavedState> = saved.into_iter().collect();
                 for id in self.layout.hosted(self.rank) {
                     let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
                     hosted.agent = None;
@@ -186,15 +200,15 @@ impl<N: Number> Node<N> {
                     self.deliver(request, to, body)?;
                 }
             }
-            Head::Quiesce { expected, saved_here } => {
-                self.quiescing = Some(Quiescing { expected, saved_here });
+            Head::Quiesce { expected, saved_here, checkpoint } => {
+                self.quiescing = Some(Quiescing { expected, saved_here, checkpoint });
                 self.try_quiesce()?;
             }
-            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored } => {
+            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure } => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.records.extend(records);
                     coordinator.stored.insert(rank, stored);
-                    coordinator.receive_states(agents, transfers, &traffic, spent);
+                    coordinator.receive_states(agents, transfers, &traffic, spent, failure);
                 }
             }
             Head::Stop => self.stopped = true,
@@ -466,30 +480,57 @@ impl<N: Number> Node<N> {
                 && agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
                 && waiting.expected.iter().all(|(_, transfer)| transfers.contains_key(transfer))
         };
-        let Some(Quiescing { saved_here, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
+        let Some(Quiescing { saved_here, checkpoint, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
-        let mut agents = Vec::with_capacity(self.agents.len());
-        for (&id, hosted) in &self.agents {
-            if let Some(agent) = &hosted.agent {
-                agents.push((id, guard(self.activity(Some(id), Action::Saving), || agent.state())?));
-            }
-        }
-        let transfers = self
-            .transfers
-            .iter()
-            .map(|(&request, transfer)| SavedTransfer {
-                request,
-                to: transfer.to.clone(),
-                body: Raw(if saved_here.contains(&request) { transfer.body.bytes().to_vec() } else { Vec::new() }),
-            })
-            .collect();
+        let saved = checkpoint.map_or(Ok(Ok(Saved::default())), |checkpoint| self.save_states(checkpoint, &saved_here))?;
+        let (Saved { agents, transfers }, failure) = match saved {
+            Ok(saved) => (saved, None),
+            Err(cause) => (Saved::default(), Some(cause)),
+        };
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
         let spent = std::mem::take(&mut self.spent).into_iter().collect();
-        let head = Head::Quiesced { rank: self.rank, agents, transfers, records, traffic, spent, stored };
+        let head = Head::Quiesced { rank: self.rank, agents, transfers, records, traffic, spent, stored, failure };
         self.send(0, Packet { head, body: Body::empty() });
         Ok(())
+    }
+
+    /// Saves the states of this rank's agents, and the transfers of these requests. The inner error says why they could not be stored.
+    fn save_states(&self, checkpoint: u64, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
+        let mut ids = Vec::with_capacity(self.agents.len());
+        let mut states = Vec::with_capacity(self.agents.len());
+        for (&id, hosted) in &self.agents {
+            if let Some(agent) = &hosted.agent {
+                ids.push(id);
+                states.push(guard(self.activity(Some(id), Action::Saving), || agent.state())?.0);
+            }
+        }
+        let mut transfers = Vec::with_capacity(self.transfers.len());
+        for (&request, transfer) in &self.transfers {
+            let form = saved_here.contains(&request).then(|| {
+                let (bytes, is_packed) = SavedBody::to_bytes(&transfer.body);
+                states.push(bytes);
+                (transfer.body.len(), is_packed)
+            });
+            transfers.push((request, transfer.to.clone(), form));
+        }
+        let stored = match &self.states {
+            Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(checkpoint, states)))?,
+            None => Ok(states.into_iter().map(SavedState::Here).collect()),
+        };
+        let mut stored = match stored {
+            Ok(stored) => stored.into_iter(),
+            Err(cause) => return Ok(Err(format!("rank {}: {cause}", self.rank))),
+        };
+        let agents = ids.into_iter().zip(&mut stored).collect();
+        let mut saved_body = |(values, is_packed)| Some(SavedBody { values, is_packed, bytes: stored.next()? });
+        let saved_transfer = |(request, to, form): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
+            request,
+            to,
+            body: form.and_then(&mut saved_body),
+        };
+        Ok(Ok(Saved { agents, transfers: transfers.into_iter().map(saved_transfer).collect() }))
     }
 
     /// Ends the run on all ranks; only on rank 0.

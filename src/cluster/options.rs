@@ -2,6 +2,7 @@
 
 use super::fault::Result;
 use super::record::DrawBlock;
+use super::states::StateStore;
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -19,12 +20,14 @@ pub struct JobOptions {
     pub collectives: Collectives,
     /// Stores the draws of agents on their own ranks; without it they are sent to the recorder. Simulations ignore it.
     pub store: Option<Arc<dyn DrawStore>>,
+    /// Stores the states of agents on their own ranks at a checkpoint; without it they are gathered on rank 0. Simulations ignore it.
+    pub states: Option<Arc<dyn StateStore>>,
 }
 
 impl JobOptions {
-    /// One thread on each rank, agents on all ranks, default collectives, no store.
+    /// One thread on each rank, agents on all ranks, default collectives, no stores.
     pub fn new(seed: Seed) -> Self {
-        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
+        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None, states: None }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::body::Body;
 use super::codec::Raw;
-use super::fault::Fault;
+use super::fault::{Fault, Result};
 use super::layout::{AgentId, Rank};
+use super::packing::{pack, unpack};
 use super::record::Record;
 use super::request::Route;
+use super::states::{SavedState, StateStore};
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -23,7 +25,7 @@ pub(super) struct Packet<N: Number> {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Head {
     /// Makes the agents of the receiving rank, from saved states if the run is resumed.
-    Start { saved: Vec<(AgentId, Raw<u8>)> },
+    Start { saved: Vec<(AgentId, SavedState)> },
     /// A task, to be forwarded along the tree. The body goes to every member.
     Request(Arc<Posted>),
     /// A member has performed its task. `monitoring` is the time that its rank has spent on monitoring so far: seconds during which
@@ -42,18 +44,21 @@ pub(super) enum Head {
     /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
     Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
     /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived. A transfer that waits on
-    /// several ranks is saved by one of them: the bodies of these are.
-    Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId> },
+    /// several ranks is saved by one of them: the bodies of these are. `checkpoint` is the number of the checkpoint; without it, the run is
+    /// over and needs no states.
+    Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId>, checkpoint: Option<u64> },
     /// The states of a rank whose agents are idle.
     Quiesced {
         rank: Rank,
-        agents: Vec<(AgentId, Raw<u8>)>,
+        agents: Vec<(AgentId, SavedState)>,
         transfers: Vec<SavedTransfer>,
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, AgentTime)>,
         /// The amount that the rank has stored since the last checkpoint.
         stored: u64,
+        /// Why the rank could not store its states.
+        failure: Option<String>,
     },
     /// The run is over.
     Stop,
@@ -119,8 +124,41 @@ pub(super) struct Promise {
 pub(super) struct SavedTransfer {
     pub request: RequestId,
     pub to: Vec<AgentId>,
-    /// The values as bytes; empty in the message of a rank that does not save them.
-    pub body: Raw<u8>,
+    /// None in the message of a rank that does not save it.
+    pub body: Option<SavedBody>,
+}
+
+/// The body of a transfer in a checkpoint.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct SavedBody {
+    /// The number of values.
+    pub values: usize,
+    /// Whether the bytes are packed integers.
+    pub is_packed: bool,
+    pub bytes: SavedState,
+}
+
+impl SavedBody {
+    /// The values as bytes, packed if that is shorter, and whether they are.
+    pub fn to_bytes<N: Number>(body: &Body<N>) -> (Vec<u8>, bool) {
+        match pack(body) {
+            Some(packed) => (packed, true),
+            None => (body.bytes().to_vec(), false),
+        }
+    }
+
+    /// The values.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn load<N: Number>(self, store: Option<&dyn StateStore>) -> Result<Body<N>> {
+        let Raw(bytes) = self.bytes.load(store)?;
+        let body: Body<N> = if self.is_packed { unpack::<N>(&bytes, self.values)?.into() } else { Body::from_bytes(&bytes)? };
+        if body.len() != self.values {
+            return Err(format!("a saved sum has {} values instead of {}", body.len(), self.values).into());
+        }
+        Ok(body)
+    }
 }
 
 /// Messages and bytes between ranks, by purpose.
@@ -221,10 +259,10 @@ impl Head {
     /// Bytes of the saved states in it.
     pub fn states(&self) -> u64 {
         match self {
-            Self::Start { saved } => saved.iter().map(|state| state.1.0.len() as u64).sum(),
+            Self::Start { saved } => saved.iter().map(|state| state.1.bytes_here()).sum(),
             Self::Quiesced { agents, transfers, .. } => {
-                let transfers = transfers.iter().map(|transfer| transfer.body.0.len() as u64);
-                agents.iter().map(|state| state.1.0.len() as u64).chain(transfers).sum()
+                let bodies = transfers.iter().filter_map(|transfer| transfer.body.as_ref()).map(|body| body.bytes.bytes_here());
+                agents.iter().map(|state| state.1.bytes_here()).chain(bodies).sum()
             }
             _ => 0,
         }

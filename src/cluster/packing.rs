@@ -1,9 +1,11 @@
 //! Compression of sparse integer arrays between ranks: run lengths of zeros and variable-length values.
 //!
-//! Each nonzero integer is preceded by the number of zeros before it. Both are LEB128 varints; the sign of the value is in the lowest
-//! bit (zigzag). The encoding is lossless.
+//! Each nonzero integer is preceded by the number of zeros before it. Both are varints; the sign of the value is in the lowest bit (zigzag).
+//! The encoding is lossless.
 
 use crate::number::Number;
+use crate::varint;
+use std::slice::Iter;
 
 /// Shorter arrays are not packed.
 const MIN_INTEGERS: usize = 256;
@@ -33,7 +35,7 @@ pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     let plain = size_of_val(numbers);
     let Some(integers) = integers(numbers) else { return plain };
     let mut bytes = 0;
-    each(integers, |value| bytes += ((32 - (value | 1).leading_zeros()).div_ceil(7)) as usize);
+    each(integers, |value| bytes += varint::length(value.into()));
     bytes.min(plain)
 }
 
@@ -41,13 +43,7 @@ pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
 pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
     let integers = integers(numbers)?;
     let mut bytes = Vec::with_capacity(size_of_val(numbers) / 4);
-    each(integers, |mut value| {
-        while value >= 128 {
-            bytes.push((value & 127) as u8 | 128);
-            value >>= 7;
-        }
-        bytes.push(value as u8);
-    });
+    each(integers, |value| varint::push(&mut bytes, value.into()));
     (bytes.len() < size_of_val(numbers)).then_some(bytes)
 }
 
@@ -59,27 +55,15 @@ pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, 
     let mut integers = vec![0_i32; numbers];
     let mut at = 0_usize;
     let mut rest = bytes.iter();
-    let mut next = || -> Option<u32> {
-        let mut value = 0_u32;
-        for shift in (0..35).step_by(7) {
-            let byte = *rest.next()?;
-            value |= u32::from(byte & 127) << shift;
-            if byte < 128 {
-                return Some(value);
-            }
-        }
-        None
-    };
-    while let Some(gap) = next() {
-        let (Some(value), Some(place)) = (next(), at.checked_add(gap as usize)) else { return Err(damaged(numbers)) };
+    let next = |rest: &mut Iter<u8>| varint::next(rest).and_then(|value| u32::try_from(value).ok());
+    while rest.len() > 0 {
+        let (Some(gap), Some(value)) = (next(&mut rest), next(&mut rest)) else { return Err(damaged(numbers)) };
+        let place = at.saturating_add(gap as usize);
         let Some(number) = integers.get_mut(place) else { return Err(damaged(numbers)) };
         *number = (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
         at = place + 1;
     }
-    match rest.next() {
-        Some(_) => Err(damaged(numbers)),
-        None => bytemuck::try_cast_vec(integers).map_err(|_| damaged(numbers)),
-    }
+    bytemuck::try_cast_vec(integers).map_err(|_| damaged(numbers))
 }
 
 fn damaged(numbers: usize) -> String {
@@ -117,6 +101,7 @@ mod tests {
         let bytes = pack(&numbers).expect("mostly zeros");
         assert!(unpack::<i32>(&bytes, 900).is_err());
         assert!(unpack::<i32>(&bytes[..bytes.len() - 1], 1000).is_err());
+        assert!(unpack::<i32>(&[128], 1000).is_err());
         assert!(unpack::<i32>(&[255; 12], 1000).is_err());
     }
 }

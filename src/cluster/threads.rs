@@ -54,8 +54,10 @@ fn run_typed<N: Number>(
     let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
     let mut node = Node::new(method.clone(), 0, layout, options.threads);
     node.store.clone_from(&options.store);
+    node.states.clone_from(&options.states);
     node.host_server(saved)?;
-    let worker = WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store };
+    let worker =
+        WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store, states: options.states };
     let mut short_work = ShortWork::new(worker.clone());
     let workers = Workers::start(worker, options.threads);
     loop {

@@ -12,6 +12,7 @@ use super::packet::{AgentBytes, Posted};
 use super::packing::wire_bytes;
 use super::record::{DrawBlock, Record};
 use super::request::{EncodedRequest, EncodedResponse};
+use super::states::{SavedState, StateStore};
 use crate::number::Number;
 use crate::random::Seed;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) enum Work<N: Number> {
     },
     MakeAgent {
         id: AgentId,
-        saved: Option<Raw<u8>>,
+        saved: Option<SavedState>,
     },
     /// Hands a response to the server; without one, starts the server.
     Serve {
@@ -94,11 +95,18 @@ pub(super) struct WorkerContext<N: Number> {
     pub rank: Rank,
     pub clock: Clock,
     pub store: Option<Arc<dyn DrawStore>>,
+    pub states: Option<Arc<dyn StateStore>>,
 }
 
 impl<N: Number> Clone for WorkerContext<N> {
     fn clone(&self) -> Self {
-        Self { method: self.method.clone(), clock: self.clock.clone(), store: self.store.clone(), ..*self }
+        Self {
+            method: self.method.clone(),
+            clock: self.clock.clone(),
+            store: self.store.clone(),
+            states: self.states.clone(),
+            ..*self
+        }
     }
 }
 
@@ -146,6 +154,7 @@ impl<N: Number> Work<N> {
             }
             Self::MakeAgent { id, saved } => {
                 let agent = guard(activity(Some(id), Action::Creating), || {
+                    let saved = saved.map(|saved| saved.load(worker.states.as_deref())).transpose()?;
                     worker.method.agent(id, saved.as_ref().map(|bytes| bytes.0.as_slice()))
                 })?;
                 emit(Completed::AgentMade { id, agent });

@@ -37,6 +37,14 @@ pub enum JobError {
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// No checkpoint of the run can be read.
+    #[error("{damage}. No checkpoint is whole: delete {} to start the run from the beginning", folder.display())]
+    NoWholeCheckpoint {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// What is wrong with each checkpoint.
+        damage: String,
+    },
     /// Rows cannot be predicted.
     #[error("cannot predict: {0}")]
     Prediction(String),

@@ -24,6 +24,7 @@ mod shards;
 mod start;
 pub mod topic_model;
 mod tune;
+mod whole_checkpoint;
 
 pub use check::{check, check_sweep, notes_on_sweep};
 pub use check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};

@@ -8,11 +8,12 @@ use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
+use super::whole_checkpoint::{is_shared, whole_checkpoint};
 use crate::cluster::placement::{Place, oversubscription};
-use crate::cluster::{Checkpoint, CheckpointError, DrawStore, JobOptions};
+use crate::cluster::{CheckpointError, DrawStore, JobOptions};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
-use crate::results::{RunFolder, RunInfo, Spool};
+use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool};
 use std::sync::Arc;
 
 /// Carries out a run to its end, or until it is stopped. Every rank calls this.
@@ -48,9 +49,9 @@ where
         folder.report_finished();
         return Ok(());
     }
-    let options = job_options(run, ranks, folder);
+    let mut options = job_options(run, ranks, folder);
     notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
-    let tuned = match D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder) {
+    let tuned = match D::tune(run, open, ranks, &JobOptions { store: None, states: None, ..options.clone() }, folder) {
         // Of one rank alone: the others may still be at work.
         Err(fault @ JobError::Fault(_)) => return Err(fault),
         tuned => ranks.agree(tuned)?,
@@ -65,10 +66,13 @@ where
         }
         None => prepared,
     };
+    let parts = checkpoint_parts(ranks, folder)?;
+    options.states = Some(parts.clone());
     carry_out(
         run,
         prepared,
         options,
+        &parts,
         RunInfo::new(run.method.name(), run.model_name(), run.settings.seed(), digest, &config),
         ranks,
         folder,
@@ -137,10 +141,20 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
     }
 }
 
+/// Where ranks store the states of their agents. Every rank calls this.
+fn checkpoint_parts(ranks: &Ranks, folder: &RunFolder) -> Result<Arc<CheckpointParts>, JobError> {
+    let is_shared = is_shared(ranks, folder)?;
+    if !is_shared {
+        folder.print_message("note: not all ranks see the folder of the run: checkpoints are gathered on rank 0");
+    }
+    Ok(Arc::new(CheckpointParts::new(folder.path(), ranks.rank(), ranks.count(), is_shared)))
+}
+
 fn carry_out<D: RunFileKind>(
     run: &RunOf<D>,
     prepared: Prepared,
     options: JobOptions,
+    parts: &CheckpointParts,
     info: RunInfo,
     ranks: &Ranks,
     folder: &mut RunFolder,
@@ -159,21 +173,20 @@ fn carry_out<D: RunFileKind>(
         count(options.threads, "thread"),
         idle(ranks.count(), settings.agents(), cluster.dedicated)
     );
-    let begin = || -> Result<_, JobError> {
+    let saved = whole_checkpoint(ranks, folder, parts)?;
+    let begin = || -> Result<(), JobError> {
         if !ranks.is_root() {
-            return Ok(None);
+            return Ok(());
         }
-        let path = folder.checkpoint();
-        let saved = Checkpoint::read(&path)?;
         let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), method.number()));
-        fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
+        fits.map_err(|cause| CheckpointError::Damaged { path: folder.checkpoint(), cause })?;
         folder.begin(&headline, saved.as_ref(), info, groups)?;
         notes.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
-        Ok(saved)
+        Ok(())
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.
-    let saved = ranks.agree(begin())?;
-    let score_options = JobOptions { store: None, ..options.clone() };
+    ranks.agree(begin())?;
+    let score_options = JobOptions { store: None, states: None, ..options.clone() };
     let outcome = ranks.carry_out(method, options, saved, folder)?;
     let finished = ranks.broadcast(&[u8::from(outcome.as_ref().is_some_and(|outcome| outcome.finished))]) == [1];
     let scored = match scoring {

@@ -71,6 +71,20 @@ impl CompletionScore {
     }
 }
 
+impl HeldOut {
+    /// The perplexity of the scored tokens given topics φ (W × K) and α, after these sweeps over each document.
+    ///
+    /// # Panics
+    /// If φ has another size, or no sweep is kept.
+    pub fn perplexity<F: Real>(&self, phi: &[F], alpha: f64, sweeps: Sweeps, stream: impl FnMut(u64) -> Stream) -> f64 {
+        let vocabulary = self.observed.vocabulary();
+        let topics = phi.len() / vocabulary as usize;
+        let row = |word: u32, out: &mut [F]| out.copy_from_slice(&phi[word as usize * topics..(word as usize + 1) * topics]);
+        let (mut gibbs, mut table) = (DocumentGibbs::new(topics, alpha), WordTable::new(vocabulary, topics));
+        Completion::default().add(self, &mut gibbs, &mut table, sweeps, row, stream).perplexity()
+    }
+}
+
 impl Completion {
     /// Adds a draw of the topics and returns the score of this draw alone. `phi` writes the K probabilities of a word; document d is
     /// sampled with `stream(d)`.

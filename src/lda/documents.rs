@@ -60,6 +60,15 @@ impl Documents {
         Self { vocabulary, starts, words, counts, tokens: 0 }
     }
 
+    /// Removes all documents and keeps the memory. The next ones are over a vocabulary of this size.
+    pub fn clear(&mut self, vocabulary: u32) {
+        self.vocabulary = vocabulary;
+        self.starts.truncate(1);
+        self.words.clear();
+        self.counts.clear();
+        self.tokens = 0;
+    }
+
     /// Appends a document with these words and counts. Words with a count of 0 are skipped.
     ///
     /// # Panics

@@ -76,6 +76,11 @@ impl CorpusGenerator {
         self.vocabulary
     }
 
+    /// Dirichlet prior α of the topic weights of documents.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
     /// K, the number of topics.
     pub fn topics(&self) -> usize {
         self.cumulative_phi.len() / self.vocabulary as usize

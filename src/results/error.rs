@@ -86,7 +86,12 @@ fn other_run(folder: &Path, differs: &str, job: Option<&str>, longer: Option<&st
 }
 
 impl ResultsError {
-    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    /// Whether the cause may pass without anything being done to the run: the file system refused, not the content.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Hdf5 { .. })
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, doing, source }
     }

@@ -17,6 +17,16 @@ pub fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.bin")
 }
 
+/// The checkpoint before that one, from which a run resumes if the newest is damaged.
+pub(super) fn previous_checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join("checkpoint.previous.bin")
+}
+
+/// A damaged checkpoint that a job has set aside.
+pub(super) fn damaged_checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join("checkpoint.damaged.bin")
+}
+
 /// A checkpoint from shortly before the end of a finished run, from which a longer run continues.
 pub(super) fn late_checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("extension.bin")
@@ -85,7 +95,8 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
     let finished = is_finished(folder)?;
     let config = config_file(folder);
     let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
-    let holds_results = exists(result_file(folder))? || exists(checkpoint_file(folder))?;
+    let holds_results = [result_file, checkpoint_file, previous_checkpoint_file].into_iter();
+    let holds_results = holds_results.map(|file| exists(file(folder))).collect::<Result<Vec<bool>>>()?.contains(&true);
     match fs::read_to_string(&config) {
         // A run without data has a digest, too: an empty line.
         Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {

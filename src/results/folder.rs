@@ -8,12 +8,14 @@
 use super::display::{Display, Reporting};
 use super::error::{Result, ResultsError};
 use super::existing::{
-    ExistingRun, checkpoint_file, config_file, first_config_file, late_checkpoint_file, not_a_folder, result_file,
-    run_with_digest, tuning_file,
+    ExistingRun, checkpoint_file, config_file, damaged_checkpoint_file, first_config_file, late_checkpoint_file, not_a_folder,
+    previous_checkpoint_file, result_file, run_with_digest, tuning_file,
 };
+use super::failed_saves::FailedSaves;
 use super::grid::Grid;
 use super::info::{RunInfo, RunState};
 use super::lock::{DIGEST_FILE, FolderLock};
+use super::parts;
 use super::read::ResultFile;
 use super::samples::SampleGroup;
 use super::spool::{self, Collected};
@@ -21,7 +23,8 @@ use super::stop;
 use super::write::RunWriter;
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{
-    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
+    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, CheckpointError, Outcome, Progress, Recorder, Status, StoredByRank,
+    TimeSpent,
 };
 use crate::partial::PartialFile;
 use std::fs;
@@ -38,6 +41,8 @@ pub const TRAFFIC: &str = "traffic";
 pub const AGENT_BYTES: &str = "agent_bytes";
 /// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
+/// How often a job that waits looks whether somebody asks it to stop.
+const POLL: Duration = Duration::from_millis(100);
 /// The time between checkpoints is at least this multiple of the time that the last one took.
 const MIN_INTERVAL_PER_SAVING_TIME: f64 = 20.0;
 
@@ -69,6 +74,10 @@ pub struct RunFolder {
     saved_at: Instant,
     /// Whether this job has written a checkpoint.
     has_saved: bool,
+    /// The number of the last checkpoint that was saved, or that this job resumes from, and the rounds that were done then.
+    last_saved: Option<(u64, u64)>,
+    /// Attempts to save that have failed since.
+    failed_saves: Option<FailedSaves>,
     /// Writes the result file, once the run has begun.
     writer: Option<RunWriter>,
     /// The rows of all tables.
@@ -95,6 +104,8 @@ pub struct RunFolder {
     /// Whether the user was informed that the run will stop.
     stop_announced: bool,
     was_stopped: bool,
+    /// Whether the run was stopped because it could not be saved.
+    stopped_unsaved: bool,
 }
 
 impl RunFolder {
@@ -105,6 +116,8 @@ impl RunFolder {
             checkpoint_every,
             saved_at: Instant::now(),
             has_saved: false,
+            last_saved: None,
+            failed_saves: None,
             writer: None,
             rows: Vec::new(),
             progress: Progress::default(),
@@ -120,6 +133,7 @@ impl RunFolder {
             has_late_checkpoint: false,
             stop_announced: false,
             was_stopped: false,
+            stopped_unsaved: false,
         }
     }
 
@@ -128,9 +142,26 @@ impl RunFolder {
         &self.path
     }
 
-    /// The checkpoint file.
+    /// The newest checkpoint.
     pub fn checkpoint(&self) -> PathBuf {
         checkpoint_file(&self.path)
+    }
+
+    /// The checkpoint before the newest.
+    pub fn previous_checkpoint(&self) -> PathBuf {
+        previous_checkpoint_file(&self.path)
+    }
+
+    /// Sets the newest checkpoint aside, because it is damaged. The one before it stays in its place.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn set_damaged_checkpoint_aside(&self) -> Result<()> {
+        let (from, to) = (self.checkpoint(), damaged_checkpoint_file(&self.path));
+        match fs::rename(&from, to) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&from, "rename")(cause)),
+            _ => Ok(()),
+        }
     }
 
     /// Creates the folder if needed, and returns the run that it holds, if any. The folder is locked against other jobs until this value
@@ -161,6 +192,8 @@ impl RunFolder {
         delete(&self.tuning())?;
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
+        delete(&damaged_checkpoint_file(&self.path))?;
+        parts::clear(&self.path, &[])?;
         if let Some(FolderLock { digest: file, .. }) = &mut self.lock {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -264,6 +297,7 @@ impl RunFolder {
         // Later draws of an interrupted job are discarded.
         let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
+        self.last_saved = saved.map(|saved| (saved.number_of_checkpoint, saved.progress.done));
         self.saving_seconds = saved.map_or(0.0, |saved| saving_seconds(&saved.records));
         self.is_extendable = saved.is_some() && self.is_before_last_rounds();
         spool::clear(&self.path)?;
@@ -340,18 +374,36 @@ impl RunFolder {
         self.display.clear();
         if !outcome.finished {
             self.was_stopped = true;
-            self.print_message(&format!("stopped and saved in {}; the same command resumes it", self.path.display()));
+            let folder = self.path.display();
+            self.print_message(&match self.stopped_unsaved {
+                false => format!("stopped and saved in {folder}; the same command resumes it"),
+                true => {
+                    format!("stopped without saving in {folder}; the same command resumes it {}", self.from_last_checkpoint())
+                }
+            });
             return Ok(());
         }
         self.progress.done = self.progress.total;
-        self.write_all_results(true, outcome.seconds)?;
-        if self.is_extendable {
+        while let Err(cause) = self.write_all_results(true, outcome.seconds) {
+            if !cause.may_pass() || self.is_hopeless(&cause) {
+                return Err(cause);
+            }
+            while self.failed_saves.is_some_and(|failed| !failed.is_time(Instant::now())) && !stop::asked() {
+                std::thread::sleep(POLL);
+            }
+        }
+        let kept = if self.is_extendable {
             let (from, to) = (self.checkpoint(), self.late_checkpoint());
             fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
+            self.last_saved.map(|(number, _)| number)
         } else {
             delete(&self.checkpoint())?;
             delete(&self.tuning())?;
-        }
+            None
+        };
+        delete(&self.previous_checkpoint())?;
+        delete(&damaged_checkpoint_file(&self.path))?;
+        parts::clear(&self.path, kept.as_slice())?;
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
@@ -359,6 +411,52 @@ impl RunFolder {
             file.display()
         ));
         Ok(())
+    }
+
+    /// Saves the run as it is in a checkpoint.
+    fn save(&mut self, checkpoint: &mut Checkpoint) -> cluster::Result<()> {
+        // Draws are written before the checkpoint: a resumed run discards later draws, but cannot restore missing ones.
+        self.write_all_results(false, checkpoint.seconds)?;
+        checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
+        checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
+        checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?;
+        let before = self.last_saved.replace((checkpoint.number_of_checkpoint, checkpoint.progress.done));
+        let kept: Vec<u64> = self.last_saved.into_iter().chain(before).map(|(number, _)| number).collect();
+        parts::clear(&self.path, &kept)?;
+        Ok(())
+    }
+
+    /// Counts and reports a failed attempt to save. Returns whether the run is to be stopped: it could not be saved for long, or somebody
+    /// asks for it.
+    fn is_hopeless(&mut self, cause: &dyn std::fmt::Display) -> bool {
+        let now = Instant::now();
+        let failed = match &mut self.failed_saves {
+            Some(failed) => {
+                failed.another(now);
+                *failed
+            }
+            none => *none.insert(FailedSaves::first(now)),
+        };
+        let is_hopeless = failed.is_hopeless(now) || stop::asked();
+        if is_hopeless {
+            self.display.announce(&format!("warning: the run cannot be saved: {cause}"));
+        } else {
+            let seconds = failed.wait().as_secs();
+            self.display.announce(&format!(
+                "warning: the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, it resumes {}",
+                if self.rounds_left() > 0 { "goes on, and " } else { "" },
+                self.from_last_checkpoint()
+            ));
+        }
+        is_hopeless
+    }
+
+    /// Where the run would resume.
+    fn from_last_checkpoint(&self) -> String {
+        match self.last_saved {
+            Some((_, round)) => format!("after round {round}"),
+            None => "at its beginning".into(),
+        }
     }
 
     /// Rounds that are still to be done.
@@ -441,8 +539,13 @@ impl Recorder for RunFolder {
         let pending = self.writer.as_ref().map_or(0, RunWriter::pending);
         if pending > MAX_PENDING_BYTES {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
-            if pending as u64 > size / RESULT_FILE_DIVISOR {
-                self.write_results(false, self.seconds, None)?;
+            let is_time = self.failed_saves.is_none_or(|failed| failed.is_time(Instant::now()));
+            if is_time && pending as u64 > size / RESULT_FILE_DIVISOR {
+                match self.write_results(false, self.seconds, None) {
+                    // The draws stay in memory. The next checkpoint stops the run if this does not pass.
+                    Err(cause) if cause.may_pass() => drop(self.is_hopeless(&cause)),
+                    written => written?,
+                }
             }
         }
         Ok(())
@@ -462,7 +565,10 @@ impl Recorder for RunFolder {
         // Every checkpoint copies the result file: the longer it takes, the rarer are checkpoints.
         let every = every.max(Duration::from_secs_f64(MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds));
         // In the last rounds, the checkpoint from which the run could be made longer is kept.
-        let is_due = self.saved_at.elapsed() >= every && (!self.is_extendable || self.is_before_last_rounds());
+        let is_due = match self.failed_saves {
+            Some(failed) => failed.is_time(Instant::now()),
+            None => self.saved_at.elapsed() >= every && (!self.is_extendable || self.is_before_last_rounds()),
+        };
         self.stop_announced || is_due || self.is_time_for_late_checkpoint()
     }
 
@@ -475,16 +581,33 @@ impl Recorder for RunFolder {
         self.update_traffic_and_phases(&checkpoint);
         // A finished run needs no checkpoint; `end` writes its results.
         if !checkpoint.finished {
-            // Draws are written before the checkpoint: a resumed run discards later draws, but cannot restore missing ones.
-            self.write_all_results(false, checkpoint.seconds)?;
-            checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
-            checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
-            checkpoint.write(&self.checkpoint())?;
+            let saved = match checkpoint.failure.take() {
+                Some(cause) => Err(cause.into()),
+                None => self.save(&mut checkpoint),
+            };
+            if let Err(cause) = saved {
+                if !may_pass(cause.as_ref()) {
+                    return Err(cause);
+                }
+                self.stopped_unsaved = self.is_hopeless(&cause);
+                return Ok(if self.stopped_unsaved { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue });
+            }
+            if self.failed_saves.take().is_some() {
+                self.display.announce("the run is saved again");
+            }
             self.is_extendable = self.is_before_last_rounds();
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
     }
+}
+
+/// Whether a failure to save may pass. Ranks report theirs as text: they write files and nothing else.
+fn may_pass(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    if let Some(cause) = cause.downcast_ref::<ResultsError>() {
+        return cause.may_pass();
+    }
+    cause.downcast_ref::<CheckpointError>().is_none_or(|cause| matches!(cause, CheckpointError::Io { .. }))
 }
 
 /// The seconds that earlier jobs have spent on saving.

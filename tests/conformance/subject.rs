@@ -146,7 +146,7 @@ impl<M: Method, F: Fn() -> M + Send + Sync> Subject for Conforms<F> {
     }
 
     fn write(&self, saved: &[u8], path: &Path) -> Result<(), String> {
-        Checkpoint::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
+        Checkpoint::from_bytes(saved)?.write(path, None).map_err(|error| error.to_string())
     }
 }
 
@@ -265,6 +265,7 @@ impl Recorder for TestRecorder {
         // The state alone: times, traffic and draws are compared elsewhere or not at all.
         checkpoint.records.clear();
         checkpoint.seconds = 0.0;
+        checkpoint.number_of_checkpoint = 0;
         checkpoint.traffic = Traffic::default();
         checkpoint.spent = TimeSpent::default();
         self.state = checkpoint.to_bytes()?;

@@ -6,6 +6,7 @@
 
 mod book;
 mod check;
+mod checkpoints;
 mod cli;
 mod convergence;
 mod data;

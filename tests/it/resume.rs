@@ -131,7 +131,7 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     let says = ["method.draws is 100 there, 120 here"];
     cli.alone("run chains.toml --set method.draws=120 --set method.burn_in=100 --output chains").end(1, &says);
     // A run that ended before its first checkpoint begins again.
-    for file in ["result.h5", "checkpoint.bin", "extension.bin"] {
+    for file in ["result.h5", "checkpoint.bin", "checkpoint.previous.bin", "extension.bin"] {
         drop(std::fs::remove_file(cli.path("chains").join(file)));
     }
     cli.write("chains/config.toml", cli.read("chains/config-before-extension.toml"));

@@ -15,8 +15,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions, Method};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, DocumentSource, Documents, ExpectedCounts, HeldOut,
-    LdaSettings, SgrldUpdate, Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
+    CorpusGenerator, CorpusGeneratorSettings, DocumentSource, Documents, ExpectedCounts, HeldOut, LdaSettings, SgrldUpdate,
+    Tokens, TopicCounts, WordSweep, dense_sweep, draw_scored_tokens, sgrld_step,
 };
 use mpibayes::methods::chains::dsgld::{Dsgld, Trajectory};
 use mpibayes::methods::topics::{
@@ -299,14 +299,9 @@ impl Corpus {
     }
 
     /// The log-perplexity of the topics that the documents were made with.
-    fn truth(&self, topics: u32) -> f64 {
-        let (phi, size) = (self.truth.phi::<f64>(), topics as usize);
-        let mut completion = Completion::default();
-        let row = |word: u32, out: &mut [f64]| out.copy_from_slice(&phi[word as usize * size..(word as usize + 1) * size]);
+    fn truth(&self) -> f64 {
         let stream = |document| Seed(1).stream(Who::Server, document, Purpose::Completion);
-        let (mut gibbs, mut table) = (DocumentGibbs::new(size, ALPHA), WordTable::new(WORDS, size));
-        completion.add(&self.held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream);
-        completion.score(&self.held_out).perplexity().ln()
+        self.held_out.perplexity(&self.truth.phi::<f64>(), ALPHA, EVALUATION_SWEEPS, stream).ln()
     }
 }
 
@@ -549,7 +544,7 @@ fn tell(case: &mut Case, files: &Files, truths: &[f64]) -> Result<()> {
 }
 
 fn truths(run: &Run, seeds: u64) -> Result<Vec<f64>> {
-    (1..=seeds).map(|seed| Ok(corpus(run.documents, run.model.topics, seed)?.truth(run.model.topics))).collect()
+    (1..=seeds).map(|seed| Ok(corpus(run.documents, run.model.topics, seed)?.truth())).collect()
 }
 
 fn figure3(effort: Effort, files: &[Runs]) -> Result<Outcome> {

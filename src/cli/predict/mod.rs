@@ -1,20 +1,23 @@
 //! `mpibayes predict`: predictions of a finished run for new rows, or topic weights of new documents, as CSV.
 
 mod args;
+mod documents;
 mod files;
 mod output;
 mod rows;
 mod table;
 
-use self::args::BLOCK;
 pub use self::args::{PredictArgs, SplitName};
-use self::files::{predict_array, predict_dataset, predict_images, predict_libsvm, refuse_for};
+use self::documents::predict_documents;
+use self::files::{predict_array, predict_dataset, predict_images, predict_libsvm};
 use self::output::{Output, Predicted};
 use self::table::predict_table;
+use crate::cluster::mpi::World;
 use crate::config::Registry;
-use crate::data::{Format, Split, detect, is_libsvm};
+use crate::data::{Format, detect, is_libsvm};
 use crate::job::predictor::Predictor;
 use crate::job::topic_model::TopicModel;
+use crate::job::{JobError, Ranks};
 use crate::lda::LdaSettings;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
@@ -25,36 +28,56 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Writes predictions, and reports metrics if labels are known.
+/// Writes predictions, and reports metrics if labels are known. All ranks of an MPI job predict documents; rank 0 alone predicts rows.
 ///
 /// # Errors
-/// When there is no such run, it is not finished, or the rows do not match its data.
+/// When there is no such run, it is not finished, or the rows do not match its data. With several ranks, only on rank 0.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let RunResults { file, path } = RunResults::open(&args.run)?;
-    let mut model = FittedModel::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()))?;
-    if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
-        let same = output.canonicalize().ok() == args.data.canonicalize().ok();
-        ensure!(!same, "{}: the predictions would replace the rows; choose another --output", output.display());
-        ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
+    let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+        return predict(args, registry, &Ranks::One);
+    };
+    let ranks = Ranks::Mpi(&world);
+    let outcome = predict(args, registry, &ranks);
+    // The others wait for rank 0 here: ending MPI waits as well, but takes all of a core.
+    drop(world.agree(Ok(())));
+    if ranks.is_root() { outcome } else { Ok(ExitCode::SUCCESS) }
+}
+
+/// Predicts. Errors are those of all ranks, unless rank 0 predicts alone.
+fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Result<ExitCode> {
+    let RunResults { file, path } = agree(ranks, RunResults::open(&args.run).map_err(Into::into))?;
+    let is_of_topics = is_of_topics(&file);
+    if !is_of_topics && !ranks.is_root() {
+        return Ok(ExitCode::SUCCESS);
     }
-    let partial = args.output.as_deref().map(PartialFile::new);
-    let place = || args.output.as_deref().map_or("standard output".into(), |output| output.display().to_string());
-    let to: Box<dyn Write> = match &partial {
-        Some(partial) => Box::new(File::create(partial.path()).with_context(|| format!("{}: cannot write", place()))?),
-        None => Box::new(std::io::stdout().lock()),
+    let ranks = if is_of_topics { ranks } else { &Ranks::One };
+    let model = FittedModel::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()));
+    let mut model = agree(ranks, model)?;
+    let destination = if ranks.is_root() { Destination::open(args).map(Some) } else { Ok(None) };
+    let destination = agree(ranks, destination)?;
+    let (partial, to) = destination.map_or((None, None), |Destination { partial, to }| (partial, Some(to)));
+    let outcome = match (&mut model, to) {
+        (FittedModel::Topics(model), to) => predict_documents(args, model, ranks, to),
+        (FittedModel::Table(predictor), Some(to)) => predict_rows(args, predictor, to),
+        (FittedModel::Table(_), None) => return Ok(ExitCode::SUCCESS),
     };
-    let outcome = match &mut model {
-        FittedModel::Table(predictor) => predict_rows(args, predictor, to),
-        FittedModel::Topics(model) => predict_documents(args, model, to),
-    };
-    let Predicted { count, unpredicted, of_new_groups, filled_in, metrics } = match outcome {
+    let predicted = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
         outcome => outcome?,
     };
-    if let Some(partial) = partial {
-        partial.commit().with_context(|| format!("{}: cannot write", place()))?;
-        eprintln!("mpibayes: {count} predicted in {}", place());
+    if ranks.is_root() {
+        if let Some(partial) = partial {
+            partial.commit().with_context(|| format!("{}: cannot write", place(args)))?;
+            eprintln!("mpibayes: {} predicted in {}", predicted.count, place(args));
+        }
+        report(predicted);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reports what is to be said of the predictions.
+fn report(predicted: Predicted) {
+    let Predicted { count: _, unpredicted, of_new_groups, filled_in, metrics } = predicted;
     if let Some((rows, first)) = unpredicted {
         eprintln!("mpibayes: {} without a prediction, of which the first is {first}", text::counted(rows, "row"));
     }
@@ -71,7 +94,39 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Where predictions go.
+struct Destination {
+    /// The file, until it is complete.
+    partial: Option<PartialFile>,
+    to: Box<dyn Write>,
+}
+
+impl Destination {
+    fn open(args: &PredictArgs) -> anyhow::Result<Self> {
+        if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
+            let same = output.canonicalize().ok() == args.data.canonicalize().ok();
+            ensure!(!same, "{}: the predictions would replace the rows; choose another --output", output.display());
+            ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
+        }
+        let partial = args.output.as_deref().map(PartialFile::new);
+        let to: Box<dyn Write> = match &partial {
+            Some(partial) => Box::new(File::create(partial.path()).with_context(|| format!("{}: cannot write", place(args)))?),
+            None => Box::new(std::io::stdout().lock()),
+        };
+        Ok(Self { partial, to })
+    }
+}
+
+/// Where predictions go, in messages.
+fn place(args: &PredictArgs) -> String {
+    args.output.as_deref().map_or("standard output".into(), |output| output.display().to_string())
+}
+
+/// Whether a run is on documents.
+fn is_of_topics(file: &ResultFile) -> bool {
+    file.info().model == LdaSettings::NAME
 }
 
 /// The model of a run.
@@ -82,7 +137,7 @@ enum FittedModel {
 
 impl FittedModel {
     fn of(file: &ResultFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
-        if file.info().model == LdaSettings::NAME {
+        if is_of_topics(file) {
             return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0), registry)?));
         }
         ensure!(chain.is_none(), "--chain is for topic models: all chains together predict rows");
@@ -103,34 +158,16 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
     output.finish()
 }
 
-/// Writes the topic weights of each document, with its index in the imported files.
-fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
-    refuse_for(
-        "a corpus",
-        args,
-        &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws", "keep"],
-    )?;
-    ensure!(
-        detect(&args.data)? == Format::Hdf5,
-        "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
-        args.data.display()
-    );
-    let documents = model.adopt(&args.data)?;
-    let split = args.split(documents.documents(Split::Test) > 0);
-    let mut csv = csv::Writer::from_writer(to);
-    let head = ["document".to_owned(), "tokens".to_owned()];
-    csv.write_record(head.into_iter().chain((0..model.topics()).map(|topic| format!("topic_{topic}"))))?;
-    let all = documents.documents(split);
-    for first in (0..all).step_by(BLOCK) {
-        let block = first..(first + BLOCK).min(all);
-        let (bags, numbers) = (documents.read(split, block.clone())?, documents.numbers(split, block)?);
-        for ((bag, weights), number) in bags.iter().zip(model.weights(&bags, first as u64).rows()).zip(numbers) {
-            let row = [number.to_string(), bag.tokens().to_string()];
-            csv.write_record(row.into_iter().chain(weights.iter().map(f64::to_string)))?;
+/// The result of this rank if all ranks succeeded. Otherwise an error: rank 0's own if it failed, and on the others that of the first that
+/// failed. Every rank calls this.
+fn agree<T>(ranks: &Ranks, mine: anyhow::Result<T>) -> anyhow::Result<T> {
+    match mine {
+        Ok(value) => Ok(ranks.agree(Ok(value))?),
+        Err(error) => {
+            let of_some_rank = ranks.agree::<T>(Err(JobError::Topics(format!("{error:#}"))));
+            if ranks.is_root() { Err(error) } else { Ok(of_some_rank?) }
         }
     }
-    csv.flush()?;
-    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, filled_in: 0, metrics: None })
 }
 
 /// Whether the reader of the output, such as `head`, has closed it.

@@ -181,7 +181,7 @@ pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
 mod tests {
     use super::super::super::packet::Head;
     use super::*;
-    use crate::cluster::codec::Raw;
+    use crate::cluster::states::SavedState;
 
     fn round_trip(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
         round_trip_of(head_bytes, (0..numbers).map(|at| at as f64).collect(), room, piece)
@@ -190,7 +190,7 @@ mod tests {
     /// Splits a packet into messages and reads it from them; returns the number of messages after the first.
     fn round_trip_of<N: Number>(head_bytes: usize, body: Vec<N>, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
-        let head = Head::Start { saved: vec![(0, Raw(state.clone()))] };
+        let head = Head::Start { saved: vec![(0, SavedState::Here(state.clone()))] };
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
         assert!(frame.first.len() <= room);
         let mut pieces = frame.pieces(piece);
@@ -213,7 +213,7 @@ mod tests {
         let packet = incoming.into_packet().unwrap();
         assert_eq!(&*packet.body, &body[..]);
         let Head::Start { saved } = packet.head else { panic!("another head") };
-        assert_eq!(saved[0].1.0, state);
+        assert_eq!(saved[0].1, SavedState::Here(state));
         count
     }
 
@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(round_trip(5000, 0, 1000, 1 << 30), 1);
         for piece in [1, 7, 8, 64, 999, 1600, 1601] {
             assert_eq!(round_trip(10, 200, 1000, piece), 1600_usize.div_ceil(piece));
-            // The head of 5000 bytes of state has 5005: a tag, a count, an agent, a length of two bytes.
-            assert_eq!(round_trip(5000, 200, 1000, piece), 5005_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
+            // The head of 5000 bytes of state has 5006: a tag, a count, an agent, a tag of the state, a length of two bytes.
+            assert_eq!(round_trip(5000, 200, 1000, piece), 5006_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
         }
     }
 

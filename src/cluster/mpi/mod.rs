@@ -86,6 +86,7 @@ fn run_typed<N: Number>(
     let mut transport = Transport::new(world, &options, layout);
     let mut node = Node::new(method.clone(), rank, layout, options.threads);
     node.store.clone_from(&options.store);
+    node.states.clone_from(&options.states);
     // Agents on all ranks read the clock.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
     let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
@@ -94,7 +95,8 @@ fn run_typed<N: Number>(
     if transport.reduces {
         node.use_allreduce();
     }
-    let worker = WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store };
+    let worker =
+        WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store, states: options.states };
     let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)

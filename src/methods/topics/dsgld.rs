@@ -164,8 +164,8 @@ impl MethodSettings for TopicDsgldSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        // Documents stay as they are read; tokens are made for minibatches only.
-        let document_bytes = DocumentBytes { document: 8, entry: 8, token: 0 };
+        // Documents are packed; an entry has one or two bytes for the word, and one for the number of tokens if there are several.
+        let document_bytes = DocumentBytes { document: 8, entry: 2, token: 0 };
         ResourceEstimate { document_bytes, ..self.chains().estimate(agents, parameters) }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::langevin::StepSize;
-use crate::lda::{Documents, ExpectedCounts, SgrldUpdate, Sweeps, sgrld_step};
+use crate::lda::{Documents, ExpectedCounts, PackedDocuments, SgrldUpdate, Sweeps, sgrld_step};
 use crate::methods::topics::TopicProblem;
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
@@ -63,9 +63,9 @@ impl<F: Real> Transition for Sgrld<F> {
         if self.sweeps.kept == 0 || self.batch == 0 {
             return Err(format!("batch = {} and sweeps.kept = {}: both must be at least 1", self.batch, self.sweeps.kept).into());
         }
-        let documents = self.problem.open(agent)?;
+        let documents = PackedDocuments::new(self.problem.source(agent)?.as_ref())?;
         // Counts of a word and topic in a minibatch, over all sweeps, have 32 bits.
-        let most = documents.iter().flat_map(|bag| bag.counts).copied().max().unwrap_or(0);
+        let most = documents.largest_count();
         let batch = documents.len().min(self.batch as usize) as u64;
         let seen = u64::from(most).saturating_mul(batch).saturating_mul(self.sweeps.kept.into());
         if u32::try_from(seen).is_err() {
@@ -81,6 +81,7 @@ impl<F: Real> Transition for Sgrld<F> {
         Ok(LocalSgrld {
             minibatch: Minibatch::new(documents.len(), self.batch as usize),
             documents,
+            drawn: Documents::new(vocabulary),
             expected: ExpectedCounts::new(vocabulary, topics as usize, alpha, self.sweeps),
             settings: self.clone(),
         })
@@ -90,8 +91,10 @@ impl<F: Real> Transition for Sgrld<F> {
 /// The transition on the documents of one agent.
 pub struct LocalSgrld<F> {
     settings: Sgrld<F>,
-    documents: Documents,
+    documents: PackedDocuments,
     minibatch: Minibatch,
+    /// The documents of the minibatch.
+    drawn: Documents,
     expected: ExpectedCounts<F>,
 }
 
@@ -113,8 +116,8 @@ impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
         let Sgrld { problem, step, .. } = &self.settings;
         let who = Who::Chain(update.chain);
         let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));
-        let bags = drawn.iter().map(|&document| self.documents.document(document));
-        self.expected.sample(theta, bags, |number| cx.stream(who, update.number << 32 | number, Purpose::Topics));
+        self.documents.unpack(drawn, &mut self.drawn);
+        self.expected.sample(theta, self.drawn.iter(), |number| cx.stream(who, update.number << 32 | number, Purpose::Topics));
         // Avoids a division by zero for an agent without documents.
         let scale = update.scale * self.documents.len() as f64 / drawn.len().max(1) as f64;
         let numbers = SgrldUpdate { beta: problem.beta, step: step.at(update.number), scale };

@@ -1,0 +1,93 @@
+//! Topic weights of documents. Each rank predicts blocks of them; rank 0 writes all, in the order of the documents.
+
+use super::args::{BLOCK, PredictArgs};
+use super::files::refuse_for;
+use super::output::Predicted;
+use crate::cli::bar::{COUNT, progress_bar};
+use crate::data::{Format, Split, detect};
+use crate::job::Ranks;
+use crate::job::topic_model::{Adopted, TopicModel};
+use crate::text;
+use anyhow::ensure;
+use std::io::Write;
+use std::ops::Range;
+
+/// The most weights that rank 0 receives at once, each with about 20 characters.
+const WEIGHTS_TOGETHER: usize = 1 << 25;
+
+/// Writes the topic weights of each document, with its index in the imported files. Every rank calls this; rank 0 has a place to write to.
+///
+/// # Errors
+/// On all ranks, if any cannot read the documents, or they cannot be written.
+pub(super) fn predict_documents(
+    args: &PredictArgs,
+    model: &TopicModel,
+    ranks: &Ranks,
+    mut to: Option<Box<dyn Write>>,
+) -> anyhow::Result<Predicted> {
+    let documents = super::agree(ranks, adopt(args, model))?;
+    let split = args.split(documents.documents(Split::Test) > 0);
+    let (all, rank, count) = (documents.documents(split), ranks.rank() as usize, ranks.count() as usize);
+    let block = (WEIGHTS_TOGETHER / (model.topics() * count)).clamp(1, BLOCK);
+    let bar = ranks.is_root().then(|| progress_bar("documents", COUNT));
+    if let Some(bar) = &bar {
+        bar.set_length(all as u64);
+    }
+    let mut write = |texts: &[Vec<u8>]| -> anyhow::Result<()> {
+        let Some(to) = &mut to else { return Ok(()) };
+        texts.iter().try_for_each(|text| to.write_all(text))?;
+        Ok(to.flush()?)
+    };
+    let mut written = head(model).and_then(|head| write(&[head]));
+    for first in (0..all).step_by(block * count) {
+        let start = all.min(first + rank * block);
+        let mine = start..all.min(start + block);
+        let lines = written.and_then(|()| lines(model, &documents, split, mine));
+        let lines = super::agree(ranks, lines)?;
+        written = write(&ranks.collect(&lines));
+        if let Some(bar) = &bar {
+            bar.set_position((first + block * count).min(all) as u64);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    super::agree(ranks, written)?;
+    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, filled_in: 0, metrics: None })
+}
+
+/// Opens the documents.
+fn adopt(args: &PredictArgs, model: &TopicModel) -> anyhow::Result<Adopted> {
+    refuse_for(
+        "a corpus",
+        args,
+        &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws", "keep"],
+    )?;
+    ensure!(
+        detect(&args.data)? == Format::Hdf5,
+        "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
+        args.data.display()
+    );
+    Ok(model.adopt(&args.data)?)
+}
+
+/// The first line of the predictions.
+fn head(model: &TopicModel) -> anyhow::Result<Vec<u8>> {
+    let names = ["document".to_owned(), "tokens".to_owned()];
+    as_csv([names.into_iter().chain((0..model.topics()).map(|topic| format!("topic_{topic}")))])
+}
+
+/// The lines of these documents.
+fn lines(model: &TopicModel, documents: &Adopted, split: Split, range: Range<usize>) -> anyhow::Result<Vec<u8>> {
+    let (bags, numbers) = (documents.read(split, range.clone())?, documents.numbers(split, range.clone())?);
+    let weights = model.weights(&bags, range.start as u64);
+    as_csv(bags.iter().zip(weights.rows()).zip(numbers).map(|((bag, weights), number)| {
+        [number.to_string(), bag.tokens().to_string()].into_iter().chain(weights.into_iter().map(f64::to_string))
+    }))
+}
+
+fn as_csv(rows: impl IntoIterator<Item = impl Iterator<Item = String>>) -> anyhow::Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    rows.into_iter().try_for_each(|row| csv.write_record(row))?;
+    Ok(csv.into_inner()?)
+}

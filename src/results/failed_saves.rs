@@ -1,0 +1,65 @@
+//! When to try again after a run could not be saved: the disk was full, or a network file system did not answer.
+
+use std::time::{Duration, Instant};
+
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// After this time the run is stopped: what it computes could not be kept.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// Attempts to save that have failed in succession.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FailedSaves {
+    since: Instant,
+    wait: Duration,
+    last: Instant,
+}
+
+impl FailedSaves {
+    /// The first one.
+    pub fn first(now: Instant) -> Self {
+        Self { since: now, wait: FIRST_WAIT, last: now }
+    }
+
+    /// Another one.
+    pub fn another(&mut self, now: Instant) {
+        (self.wait, self.last) = ((2 * self.wait).min(LONGEST_WAIT), now);
+    }
+
+    /// The time between the last one and the next attempt.
+    pub fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// Whether to try again.
+    pub fn is_time(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) >= self.wait
+    }
+
+    /// Whether this has lasted too long.
+    pub fn is_hopeless(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_become_rarer_and_end() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let mut failed = FailedSaves::first(begin);
+        assert!(!failed.is_time(at(4)) && failed.is_time(at(5)));
+        let mut now = 0;
+        let mut attempts = 0;
+        while !failed.is_hopeless(at(now)) {
+            now += failed.wait().as_secs();
+            failed.another(at(now));
+            attempts += 1;
+        }
+        assert!(!failed.is_time(at(now + 59)) && failed.is_time(at(now + 60)));
+        assert_eq!((now, attempts), (1815, 33));
+    }
+}
