@@ -6,8 +6,8 @@ use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{
-    Agent, AgentId, Body, Collectives, Context, JobOptions, Method, Outbox, Progress, RequestDelivery, Response, Result,
-    SerializesAs, Server, Sums,
+    Agent, AgentId, Body, Collectives, Context, IntegerSums, JobOptions, Method, Outbox, Progress, RequestDelivery, Response,
+    Result, SerializesAs, Server, Sums,
 };
 use mpibayes::random::Seed;
 use std::sync::{Arc, Mutex};
@@ -212,9 +212,13 @@ fn main() {
         }
     };
     let is_primary = world.rank() == 0;
-    let off =
-        Collectives { requests: RequestDelivery::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
-    let on = Collectives { requests: RequestDelivery::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+    let off = Collectives {
+        requests: RequestDelivery::PointToPoint,
+        integer_sums: IntegerSums::PointToPoint,
+        float_sums: Sums::PointToPoint,
+    };
+    let on =
+        Collectives { requests: RequestDelivery::Broadcast, integer_sums: IntegerSums::Allreduce, float_sums: Sums::Allreduce };
     if is_primary {
         println!("{} ranks; µs: 10 % / median / 90 %", world.size());
     }

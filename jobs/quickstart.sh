@@ -50,7 +50,7 @@ heading "run"
 # A finished run of an earlier quickstart keeps its folder; a stopped one is resumed.
 results=runs/quickstart
 number=2
-while [ -e "$results/result.h5" ] && [ ! -e "$results/checkpoint.bin" ]; do
+while [ -e "$results/result.h5" ] && [ ! -e "$results/checkpoint.bin" ] && [ ! -e "$results/checkpoint.previous.bin" ]; do
     results=runs/quickstart-$number
     number=$((number + 1))
 done

@@ -11,10 +11,10 @@
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
-//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `text`, `number` |
+//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `text`, `varint`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
-//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `number` |
+//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `varint`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
@@ -27,6 +27,7 @@
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
 //! | [`settings`] | tables of a run file as types: keys, documentation, mistakes | nothing |
 //! | [`text`] | numbers, durations, sizes and tables for people | nothing |
+//! | [`varint`] | integers in as many bytes as they need | nothing |
 //! | [`number`] | the number types that arrays are made of | nothing |
 
 pub mod cli;
@@ -51,7 +52,7 @@ pub mod report;
 pub mod results;
 pub mod settings;
 pub mod text;
-mod varint;
+pub mod varint;
 pub mod vector;
 
 pub use cli::main_with;

@@ -31,15 +31,44 @@ impl PartialFile {
     /// # Errors
     /// If the file cannot be synchronized or renamed; the target is then unchanged.
     pub fn commit(mut self) -> io::Result<()> {
-        File::open(&self.partial)?.sync_all()?;
+        self.sync()?;
+        self.rename()?;
+        sync_folder_of(&self.target)
+    }
+
+    /// Synchronizes the file to disk; the writer must have closed it.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn sync(&self) -> io::Result<()> {
+        File::open(&self.partial)?.sync_all()
+    }
+
+    /// Renames the file, which is synchronized, to the target. The folder is synchronized if that is possible: after a loss of power either
+    /// file may be there.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed; the target is then unchanged.
+    pub fn replace_target(mut self) -> io::Result<()> {
+        self.rename()?;
+        drop(sync_folder_of(&self.target));
+        Ok(())
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
         std::fs::rename(&self.partial, &self.target)?;
         self.committed = true;
-        let folder = match self.target.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        File::open(folder)?.sync_all()
+        Ok(())
     }
+}
+
+/// Synchronizes the folder that has this file.
+pub fn sync_folder_of(file: &Path) -> io::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
 }
 
 impl Drop for PartialFile {

@@ -3,7 +3,7 @@
 use std::slice::Iter;
 
 /// Appends a number.
-pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
+pub fn push(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 128 {
         bytes.push((number & 127) as u8 | 128);
         number >>= 7;
@@ -12,13 +12,13 @@ pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// The number of bytes of a number.
-pub(crate) fn length(number: u64) -> usize {
+pub fn length(number: u64) -> usize {
     (64 - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 /// The next number; `None` if the bytes end before it does, or it has more than 64 bits.
 #[inline]
-pub(crate) fn next(bytes: &mut Iter<u8>) -> Option<u64> {
+pub fn next(bytes: &mut Iter<u8>) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = *bytes.next()?;

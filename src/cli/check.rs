@@ -276,7 +276,7 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     });
     lines.push((
         "writes",
-        format!("{}: config.toml, data.digest, result.h5, and checkpoint.bin during the run", output.display()),
+        format!("{}: config.toml, data.digest, result.h5, and two checkpoints during the run", output.display()),
     ));
     let mut text = text::pairs(&lines);
     if let Some(counts) = &report.class_counts {

@@ -1,7 +1,7 @@
 //! What a job prints when its launcher ends it, because it was interrupted or a rank died: what is saved, and how to resume.
 
 use crate::cluster::mpi::World;
-use crate::results::{Reporting, checkpoint_file, is_finished, job_using, was_terminated};
+use crate::results::{Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, was_terminated};
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,11 +73,11 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
 
 fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
     let shown = folder.display();
-    let checkpoint = std::fs::metadata(checkpoint_file(folder));
-    let saved = match &checkpoint {
-        Ok(file) => {
+    let saved = match has_checkpoint(folder) {
+        true => {
             // The clock of a file server may be ahead.
-            let age = file.modified().ok().and_then(|time| time.elapsed().ok());
+            let file = std::fs::metadata(checkpoint_file(folder));
+            let age = file.and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
             let age = age.map_or_else(String::new, |age| format!(" from {} ago", text::seconds(age.as_secs_f64())));
             let program = std::env::args().next().unwrap_or_else(|| "mpibayes".into());
             let resume = match kind {
@@ -86,10 +86,10 @@ fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
             };
             format!("the checkpoint in {shown}{age} is complete; {resume}")
         }
-        Err(_) if kind == JobKind::Sweep => {
+        false if kind == JobKind::Sweep => {
             format!("{shown} has no checkpoint yet; the same command starts this run again and continues with the others")
         }
-        Err(_) => format!("{shown} has no checkpoint yet; the same command starts the run again"),
+        false => format!("{shown} has no checkpoint yet; the same command starts the run again"),
     };
     format!("the launcher ends this job, because it was interrupted or a rank died: {saved}")
 }

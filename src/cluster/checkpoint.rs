@@ -2,12 +2,13 @@
 
 use super::body::Body;
 use super::codec::{CodecError, Raw, seal, unseal};
+use super::fault::BoxError;
 use super::layout::AgentId;
 use super::method::Progress;
 use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedRequest, Route};
-use super::states::{SavedState, StoredState};
+use super::states::{SavedState, StateStore, StoredState};
 use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
@@ -45,11 +46,12 @@ pub struct Checkpoint {
     pub spent: TimeSpent,
     /// Bytes that agents have received and sent so far.
     pub bytes: AgentBytes,
-    /// The number of this checkpoint: higher than that of any other checkpoint of the run that was completed before.
-    pub number_of_checkpoint: u64,
     /// Why states could not be stored. Such a checkpoint is of no use; not saved.
     #[serde(skip)]
     pub failure: Option<String>,
+    /// The longest time that a rank took to save its states; not saved.
+    #[serde(skip)]
+    pub saving_seconds: f64,
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
     /// The state of each agent; none if the run is over and ranks store their states.
@@ -130,6 +132,20 @@ impl Checkpoint {
         unseal(MAGIC, "a checkpoint", bytes)
     }
 
+    /// Reads the states that are stored outside of the checkpoint, for ranks that do not see the store.
+    ///
+    /// # Errors
+    /// If one is missing or damaged.
+    pub fn load_stored_states(&mut self, store: &dyn StateStore) -> Result<(), BoxError> {
+        let bodies = self.transfers.iter_mut().filter_map(|transfer| transfer.body.as_mut()).map(|body| &mut body.bytes);
+        for state in self.agents.iter_mut().map(|(_, state)| state).chain(bodies) {
+            if let SavedState::Stored(stored) = state {
+                *state = SavedState::Here(store.load(stored)?);
+            }
+        }
+        Ok(())
+    }
+
     /// The states that are stored outside of the checkpoint.
     pub fn stored_states(&self) -> Vec<StoredState> {
         let bodies = self.transfers.iter().filter_map(|transfer| transfer.body.as_ref()).map(|body| &body.bytes);
@@ -160,10 +176,13 @@ impl Checkpoint {
             move |cause| CheckpointError::Io { action, path, cause }
         };
         fs::write(partial.path(), bytes).map_err(io("write", partial.path()))?;
-        if let Some(previous) = previous.filter(|_| path.exists()) {
-            fs::rename(path, previous).map_err(io("rename", path))?;
+        // Network file systems report a full disk only now.
+        partial.sync().map_err(io("write", partial.path()))?;
+        match previous.map_or(Ok(()), |previous| fs::rename(path, previous)) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io("rename", path)(cause)),
+            _ => {}
         }
-        partial.commit().map_err(io("finish", path))
+        partial.replace_target().map_err(io("finish", path))
     }
 
     /// The checkpoint at `path`, or none if there is no such file.

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 
 /// Types of heads and saved states: any owned serde type that survives a round trip through postcard. Values are serialized under
 /// every driver, so skipped fields are lost, and self-describing formats (`untagged`, `flatten`) cannot be read.
@@ -75,6 +76,11 @@ pub struct CodecError {
 /// Serializes `value`; `what` names it in errors.
 pub fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
     postcard::to_stdvec(value).map_err(|cause| CodecError { action: "encode", what, cause })
+}
+
+/// Serializes `value` to a writer; `what` names it in errors, which do not have those of the writer.
+pub fn encode_to<T: Serialize>(to: &mut dyn Write, what: &'static str, value: &T) -> Result<(), CodecError> {
+    postcard::to_io(value, to).map(drop).map_err(|cause| CodecError { action: "encode", what, cause })
 }
 
 /// Reads a value from `bytes`; `what` names it in errors.

@@ -28,8 +28,6 @@ pub(super) struct Coordinator<N: Number> {
     /// Complete requests whose responses the server receives in the order of arrival.
     arrival_queue: VecDeque<RequestId>,
     next_request: RequestId,
-    /// The number of the last checkpoint.
-    last_checkpoint: u64,
     /// Whether ranks store their states.
     stores_states: bool,
     /// For each agent, the sequence number of the next request to it.
@@ -56,6 +54,8 @@ pub(super) struct Coordinator<N: Number> {
     bytes: AgentBytes,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub allreduce: Option<(Vec<Rank>, u64)>,
+    /// Whether the last contribution to a sum was large and sparse, so that the next sum is not added by all-reduce.
+    pub sums_are_sparse: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ struct Gathered {
     agents: BTreeMap<AgentId, SavedState>,
     transfers: BTreeMap<RequestId, SavedTransfer>,
     failure: Option<String>,
+    /// The longest time that a rank took to save its states.
+    saving_seconds: f64,
 }
 
 type Packets<N> = Vec<(Rank, Packet<N>)>;
@@ -117,7 +119,6 @@ impl<N: Number> Coordinator<N> {
             open: BTreeMap::new(),
             arrival_queue: VecDeque::new(),
             next_request: 0,
-            last_checkpoint: 0,
             stores_states: states.is_some(),
             next_sequence: vec![0; agents],
             promised_transfers: vec![VecDeque::new(); agents],
@@ -134,6 +135,7 @@ impl<N: Number> Coordinator<N> {
             spent: TimeSpent::default(),
             bytes: AgentBytes::default(),
             allreduce: None,
+            sums_are_sparse: false,
         };
         let creating = coordinator.activity(Action::Creating);
         let mut saved_agents = BTreeMap::new();
@@ -142,7 +144,6 @@ impl<N: Number> Coordinator<N> {
             saved.check(coordinator.method.name(), N::NAME).map_err(|cause| creating.fault(cause))?;
             coordinator.check_states(Action::Creating, &saved.agents)?;
             coordinator.next_request = saved.next_request;
-            coordinator.last_checkpoint = saved.number_of_checkpoint;
             coordinator.promised_transfers = saved.promised_transfers.into_iter().map(VecDeque::from).collect();
             let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_request).collect();
             coordinator.held = held.map_err(|cause| creating.fault(cause))?;
@@ -262,7 +263,7 @@ impl<N: Number> Coordinator<N> {
         );
         let mut ranks = self.layout.ranks_of(&request.to);
         let reduction = match &mut self.allreduce {
-            Some((hosting, sums)) if request.route != Route::Back && *hosting == ranks => {
+            Some((hosting, sums)) if request.route != Route::Back && *hosting == ranks && !self.sums_are_sparse => {
                 *sums += 1;
                 Some(*sums - 1)
             }
@@ -363,14 +364,14 @@ impl<N: Number> Coordinator<N> {
                     .extend(transfers.iter().map(|transfer| (agent, transfer.request)));
             }
             // When the run is over, stored states would never be read.
-            let checkpoint = (!self.stores_states || !self.held.is_empty()).then_some(self.last_checkpoint + 1);
+            let wants_states = !self.stores_states || !self.held.is_empty();
             // The lowest rank on which an agent waits for a transfer saves it.
             let mut is_saved = BTreeSet::new();
             for rank in 0..self.layout.ranks {
                 let expected = expected.remove(&rank).unwrap_or_default();
                 let saved_here =
                     expected.iter().map(|(_, request)| *request).filter(|&request| is_saved.insert(request)).collect();
-                let head = Head::Quiesce { expected, saved_here, checkpoint };
+                let head = Head::Quiesce { expected, saved_here, wants_states };
                 out.push((rank, Packet { head, body: Body::empty() }));
             }
         }
@@ -403,10 +404,11 @@ impl<N: Number> Coordinator<N> {
         transfers: Vec<SavedTransfer>,
         traffic: &Traffic,
         spent: Vec<(AgentId, AgentTime)>,
-        failure: Option<String>,
+        (failure, saving_seconds): (Option<String>, f64),
     ) {
         self.gathered.agents.extend(agents);
         self.gathered.failure = self.gathered.failure.take().or(failure);
+        self.gathered.saving_seconds = self.gathered.saving_seconds.max(saving_seconds);
         for transfer in transfers {
             match self.gathered.transfers.get_mut(&transfer.request) {
                 Some(known) => {
@@ -444,14 +446,13 @@ impl<N: Number> Coordinator<N> {
         let holds_states = gathered.failure.is_none() && !(finished && self.stores_states);
         if holds_states {
             self.check_states(Action::Saving, &agents)?;
-            self.last_checkpoint += 1;
         }
         Ok(Some(Checkpoint {
             method: self.method.name().into(),
             number: N::NAME.into(),
             finished,
-            number_of_checkpoint: self.last_checkpoint,
             failure: gathered.failure,
+            saving_seconds: gathered.saving_seconds,
             responses: self.responses,
             seconds,
             records: Vec::new(),

@@ -1,13 +1,14 @@
 //! Type erasure of methods: the engine sees tasks, reports and states as bytes, so it is compiled once for each number type.
 
 use super::body::Body;
-use super::codec::{Raw, decode, encode};
+use super::codec::{Raw, decode, encode, encode_to};
 use super::context::Context;
 use super::fault::Result;
 use super::layout::{AgentId, Placement};
 use super::method::{Agent, Method, Order, Outbox, Progress, Server};
 use super::request::{EncodedRequest, EncodedResponse, ResponseOf};
 use crate::number::{ByNumber, Number, PerNumber};
+use std::io::Write;
 use std::sync::Arc;
 
 /// A [`Method`] without its types.
@@ -31,7 +32,7 @@ pub trait ErasedServer<N>: Send {
 
 /// An [`Agent`] without its types.
 pub trait ErasedAgent<N>: Send {
-    fn state(&self) -> Result<Raw<u8>>;
+    fn write_state(&self, to: &mut dyn Write) -> Result<()>;
     fn perform(&mut self, task: &[u8], body: Body<N>, cx: &mut Context) -> Result<(Raw<u8>, Body<N>)>;
     fn after_report(&mut self, cx: &mut Context) -> Result<()>;
 }
@@ -152,8 +153,8 @@ impl<M: Method> ErasedServer<M::Number> for ServerOf<M> {
 }
 
 impl<M: Method> ErasedAgent<M::Number> for AgentOf<M> {
-    fn state(&self) -> Result<Raw<u8>> {
-        Ok(Raw(encode("an agent's state", &self.0.state())?))
+    fn write_state(&self, to: &mut dyn Write) -> Result<()> {
+        Ok(encode_to(to, "an agent's state", &self.0.state())?)
     }
 
     fn perform(&mut self, task: &[u8], body: Body<M::Number>, cx: &mut Context) -> Result<(Raw<u8>, Body<M::Number>)> {

@@ -12,15 +12,17 @@ use super::packet::{
     AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, Reduction, RequestId, SavedBody, SavedTransfer, Traffic,
     children,
 };
-use super::packing::wire_bytes;
+use super::packing::{is_large_and_sparse, wire_bytes};
 use super::record::Record;
 use super::request::{EncodedReport, Route};
-use super::states::{SavedState, StateStore};
+use super::states::{NotSaved, SavedState, StateStore, WriteState, in_memory};
 use super::sums::{Adder, Assembly, adding_ranks, bounds};
 use super::work::{Completed, Work};
 use crate::number::Number;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A rank: its agents, the sums that it adds, the transfers that wait here, and on rank 0 the coordinator.
 pub(super) struct Node<N: Number> {
@@ -48,6 +50,8 @@ pub(super) struct Node<N: Number> {
     pub store: Option<Arc<dyn DrawStore>>,
     /// Stores the states of this rank's agents.
     pub states: Option<Arc<dyn StateStore>>,
+    /// Whether large sparse sums are not added by all-reduce.
+    leaves_out_zeros: bool,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub work: VecDeque<Work<N>>,
@@ -75,8 +79,8 @@ struct Entry<N: Number> {
 struct Quiescing {
     expected: Vec<(AgentId, RequestId)>,
     saved_here: BTreeSet<RequestId>,
-    /// The number of the checkpoint, if states are wanted.
-    checkpoint: Option<u64>,
+    /// Whether states are wanted.
+    wants_states: bool,
 }
 
 /// The states of a rank.
@@ -113,6 +117,7 @@ impl<N: Number> Node<N> {
             monitoring: 0.0,
             store: None,
             states: None,
+            leaves_out_zeros: false,
             stopped: false,
             out: VecDeque::new(),
             work: VecDeque::new(),
@@ -200,15 +205,15 @@ impl<N: Number> Node<N> {
                     self.deliver(request, to, body)?;
                 }
             }
-            Head::Quiesce { expected, saved_here, checkpoint } => {
-                self.quiescing = Some(Quiescing { expected, saved_here, checkpoint });
+            Head::Quiesce { expected, saved_here, wants_states } => {
+                self.quiescing = Some(Quiescing { expected, saved_here, wants_states });
                 self.try_quiesce()?;
             }
-            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure } => {
+            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds } => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.records.extend(records);
                     coordinator.stored.insert(rank, stored);
-                    coordinator.receive_states(agents, transfers, &traffic, spent, failure);
+                    coordinator.receive_states(agents, transfers, &traffic, spent, (failure, saving_seconds));
                 }
             }
             Head::Stop => self.stopped = true,
@@ -218,7 +223,8 @@ impl<N: Number> Node<N> {
     }
 
     /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
-    pub fn use_allreduce(&mut self) {
+    pub fn use_allreduce(&mut self, unless_sparse: bool) {
+        self.leaves_out_zeros = unless_sparse;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.allreduce = Some((self.layout.hosting(), 0));
         }
@@ -433,6 +439,10 @@ impl<N: Number> Node<N> {
         }
         self.send(0, Packet { head, body: Body::empty() });
         let len = body.len();
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.leaves_out_zeros) {
+            // For the next sum: all ranks must add a sum in the same way.
+            coordinator.sums_are_sparse = is_large_and_sparse(&body);
+        }
         if request.reduction.is_some() {
             if let Some(adder) = self.adders.get_mut(&request.id) {
                 adder.local_missing -= 1;
@@ -480,10 +490,12 @@ impl<N: Number> Node<N> {
                 && agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
                 && waiting.expected.iter().all(|(_, transfer)| transfers.contains_key(transfer))
         };
-        let Some(Quiescing { saved_here, checkpoint, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
+        let Some(Quiescing { saved_here, wants_states, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
-        let saved = checkpoint.map_or(Ok(Ok(Saved::default())), |checkpoint| self.save_states(checkpoint, &saved_here))?;
+        let since = Instant::now();
+        let saved = if wants_states { self.save_states(&saved_here)? } else { Ok(Saved::default()) };
+        let saving_seconds = since.elapsed().as_secs_f64();
         let (Saved { agents, transfers }, failure) = match saved {
             Ok(saved) => (saved, None),
             Err(cause) => (Saved::default(), Some(cause)),
@@ -491,37 +503,50 @@ impl<N: Number> Node<N> {
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
         let spent = std::mem::take(&mut self.spent).into_iter().collect();
-        let head = Head::Quiesced { rank: self.rank, agents, transfers, records, traffic, spent, stored, failure };
+        let rank = self.rank;
+        let head = Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds };
         self.send(0, Packet { head, body: Body::empty() });
         Ok(())
     }
 
     /// Saves the states of this rank's agents, and the transfers of these requests. The inner error says why they could not be stored.
-    fn save_states(&self, checkpoint: u64, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
+    fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
+        let fault = &RefCell::new(None);
         let mut ids = Vec::with_capacity(self.agents.len());
-        let mut states = Vec::with_capacity(self.agents.len());
+        let mut states: Vec<WriteState> = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
             if let Some(agent) = &hosted.agent {
+                let activity = self.activity(Some(id), Action::Saving);
                 ids.push(id);
-                states.push(guard(self.activity(Some(id), Action::Saving), || agent.state())?.0);
+                states.push(Box::new(move |to| {
+                    guard(activity, || agent.write_state(to)).map_err(|failed| {
+                        let cause = failed.cause.clone();
+                        fault.replace(Some(failed));
+                        cause.into()
+                    })
+                }));
             }
         }
         let mut transfers = Vec::with_capacity(self.transfers.len());
         for (&request, transfer) in &self.transfers {
             let form = saved_here.contains(&request).then(|| {
                 let (bytes, is_packed) = SavedBody::to_bytes(&transfer.body);
-                states.push(bytes);
+                states.push(Box::new(move |to| Ok(to.write_all(&bytes)?)));
                 (transfer.body.len(), is_packed)
             });
             transfers.push((request, transfer.to.clone(), form));
         }
         let stored = match &self.states {
-            Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(checkpoint, states)))?,
-            None => Ok(states.into_iter().map(SavedState::Here).collect()),
+            Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(states)))?,
+            None => in_memory(states),
         };
         let mut stored = match stored {
             Ok(stored) => stored.into_iter(),
-            Err(cause) => return Ok(Err(format!("rank {}: {cause}", self.rank))),
+            Err(NotSaved::State(cause)) => {
+                let of_agent = fault.take();
+                return Err(of_agent.unwrap_or_else(|| self.activity(None, Action::Saving).fault(cause.to_string())));
+            }
+            Err(NotSaved::Store(cause)) => return Ok(Err(format!("rank {}: {cause}", self.rank))),
         };
         let agents = ids.into_iter().zip(&mut stored).collect();
         let mut saved_body = |(values, is_packed)| Some(SavedBody { values, is_packed, bytes: stored.next()? });

@@ -56,14 +56,14 @@ pub struct Collectives {
     /// Requests to agents on every rank.
     pub requests: RequestDelivery,
     /// Sums of integers with members on every rank that hosts agents.
-    pub integer_sums: Sums,
+    pub integer_sums: IntegerSums,
     /// The same for floating-point numbers; with `allreduce`, bits depend on the number of ranks.
     pub float_sums: Sums,
 }
 
 impl Default for Collectives {
     fn default() -> Self {
-        Self { requests: RequestDelivery::PointToPoint, integer_sums: Sums::Allreduce, float_sums: Sums::PointToPoint }
+        Self { requests: RequestDelivery::PointToPoint, integer_sums: IntegerSums::Auto, float_sums: Sums::PointToPoint }
     }
 }
 
@@ -75,6 +75,18 @@ pub enum RequestDelivery {
     PointToPoint,
     /// By a broadcast that every rank has posted in advance.
     Broadcast,
+}
+
+/// How a sum of integers is computed. The bits are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntegerSums {
+    /// By all-reduce, but in slices if the sums are large and nearly all of their terms 0, which slices leave out.
+    Auto,
+    /// In slices, each added by one rank.
+    PointToPoint,
+    /// On each rank first, then by `MPI_Iallreduce`.
+    Allreduce,
 }
 
 /// How a sum is computed.

@@ -44,9 +44,8 @@ pub(super) enum Head {
     /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
     Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
     /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived. A transfer that waits on
-    /// several ranks is saved by one of them: the bodies of these are. `checkpoint` is the number of the checkpoint; without it, the run is
-    /// over and needs no states.
-    Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId>, checkpoint: Option<u64> },
+    /// several ranks is saved by one of them: the bodies of these are. States are not wanted at the end of a run.
+    Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId>, wants_states: bool },
     /// The states of a rank whose agents are idle.
     Quiesced {
         rank: Rank,
@@ -59,6 +58,8 @@ pub(super) enum Head {
         stored: u64,
         /// Why the rank could not store its states.
         failure: Option<String>,
+        /// The time that it took to save them.
+        saving_seconds: f64,
     },
     /// The run is over.
     Stop,
@@ -128,6 +129,9 @@ pub(super) struct SavedTransfer {
     pub body: Option<SavedBody>,
 }
 
+/// More values are a sign of damage: 64 GiB.
+const MAX_SAVED_VALUES: usize = 1 << 34;
+
 /// The body of a transfer in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct SavedBody {
@@ -153,11 +157,15 @@ impl SavedBody {
     /// If they cannot be read.
     pub fn load<N: Number>(self, store: Option<&dyn StateStore>) -> Result<Body<N>> {
         let Raw(bytes) = self.bytes.load(store)?;
-        let body: Body<N> = if self.is_packed { unpack::<N>(&bytes, self.values)?.into() } else { Body::from_bytes(&bytes)? };
-        if body.len() != self.values {
-            return Err(format!("a saved sum has {} values instead of {}", body.len(), self.values).into());
+        let body: Body<N> = match self.is_packed {
+            true if self.values > MAX_SAVED_VALUES => return Err(format!("a saved sum has {} values", self.values).into()),
+            true => unpack::<N>(&bytes, self.values)?.into(),
+            false => Body::from_bytes(&bytes)?,
+        };
+        match body.len() == self.values {
+            true => Ok(body),
+            false => Err(format!("a saved sum has {} values instead of {}", body.len(), self.values).into()),
         }
-        Ok(body)
     }
 }
 

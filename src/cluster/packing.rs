@@ -9,6 +9,10 @@ use std::slice::Iter;
 
 /// Shorter arrays are not packed.
 const MIN_INTEGERS: usize = 256;
+/// Arrays with fewer bytes are not large: for these an all-reduce has the shorter waits.
+const LARGE: usize = 4 << 20;
+/// Arrays are sparse if they are at least so many times as short when packed.
+const SPARSE: usize = 8;
 
 /// The values, if they are integers that are worth packing: at most half of them nonzero.
 fn integers<N: Number>(numbers: &[N]) -> Option<&[i32]> {
@@ -39,6 +43,11 @@ pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     bytes.min(plain)
 }
 
+/// Whether values are so many and so sparse that packed messages between pairs of ranks are faster than an all-reduce of all of them.
+pub(super) fn is_large_and_sparse<N: Number>(numbers: &[N]) -> bool {
+    size_of_val(numbers) >= LARGE && wire_bytes(numbers) <= size_of_val(numbers) / SPARSE
+}
+
 /// The packed values, if that is shorter.
 pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
     let integers = integers(numbers)?;
@@ -52,7 +61,9 @@ pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
 /// # Errors
 /// If the bytes are not those of a packed array of this length.
 pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
-    let mut integers = vec![0_i32; numbers];
+    let mut integers: Vec<i32> = Vec::new();
+    integers.try_reserve_exact(numbers).map_err(|_| damaged(numbers))?;
+    integers.resize(numbers, 0);
     let mut at = 0_usize;
     let mut rest = bytes.iter();
     let next = |rest: &mut Iter<u8>| varint::next(rest).and_then(|value| u32::try_from(value).ok());
@@ -67,7 +78,7 @@ pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, 
 }
 
 fn damaged(numbers: usize) -> String {
-    format!("a message does not hold {numbers} packed values")
+    format!("the bytes do not hold {numbers} packed values")
 }
 
 #[cfg(test)]
@@ -86,6 +97,15 @@ mod tests {
             assert_eq!(unpack::<i32>(&bytes, numbers.len()), Ok(numbers));
         }
         assert_eq!(unpack::<i32>(&pack(&[0; 1000]).expect("zeros"), 1000), Ok(vec![0; 1000]));
+    }
+
+    #[test]
+    fn only_large_arrays_with_few_values_are_sums_to_send_packed() {
+        let spread =
+            |bytes: usize, gap: usize| (0..bytes as i32 / 4).map(|at| i32::from(at % gap as i32 == 0)).collect::<Vec<_>>();
+        assert!(is_large_and_sparse(&spread(LARGE, 5)) && is_large_and_sparse(&spread(LARGE, 1000)));
+        assert!(!is_large_and_sparse(&spread(LARGE, 3)) && !is_large_and_sparse(&spread(LARGE / 2, 1000)));
+        assert!(!is_large_and_sparse(&vec![0.0; LARGE]));
     }
 
     #[test]

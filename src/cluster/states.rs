@@ -1,9 +1,11 @@
 //! Saved states of agents: within a checkpoint, or stored by the rank that hosts the agent.
 
 use super::codec::Raw;
-use super::fault::Result;
+use super::fault::{BoxError, Result};
+use super::layout::Rank;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::io::Write;
 
 /// A saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,14 +16,23 @@ pub enum SavedState {
     Stored(StoredState),
 }
 
+/// The states that a rank has stored for a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PartId {
+    /// A random number of the job, so that a rank of a killed job never writes what another job uses.
+    pub job: u64,
+    /// The number of the part among those of the rank in this job.
+    pub number: u64,
+    /// The rank.
+    pub rank: Rank,
+}
+
 /// A state that a [`StateStore`] has stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredState {
-    /// The number of the checkpoint that it was stored for.
-    pub checkpoint: u64,
-    /// The rank that stored it.
-    pub rank: u32,
-    /// Where it begins among the bytes that the rank has stored for the checkpoint.
+    /// What it is part of.
+    pub part: PartId,
+    /// Where it begins there.
     pub start: u64,
     /// The number of bytes.
     pub bytes: u64,
@@ -29,20 +40,40 @@ pub struct StoredState {
     pub hash: [u8; 32],
 }
 
+/// Writes a state.
+pub type WriteState<'a> = Box<dyn FnOnce(&mut dyn Write) -> Result<()> + 'a>;
+
+/// Why states were not saved.
+#[derive(Debug)]
+pub enum NotSaved {
+    /// A state does not write itself.
+    State(BoxError),
+    /// The store fails.
+    Store(BoxError),
+}
+
 /// Stores states on the ranks that have them, so that checkpoints need not gather them on rank 0.
 pub trait StateStore: Debug + Send + Sync {
-    /// Stores the states of this rank for the checkpoint with this number. States that are too small for it may be returned as they are.
-    /// The number of a checkpoint that was never completed may come again.
+    /// Stores the states of this rank for a checkpoint. States that are too small for it may be returned as they are.
     ///
     /// # Errors
-    /// If they cannot be stored. The run then continues without this checkpoint.
-    fn save(&self, checkpoint: u64, states: Vec<Vec<u8>>) -> Result<Vec<SavedState>>;
+    /// If a state cannot be written, which ends the job, or the store fails, so that the run continues without this checkpoint.
+    fn save(&self, states: Vec<WriteState>) -> Result<Vec<SavedState>, NotSaved>;
 
     /// Reads a state, which may be that of another rank.
     ///
     /// # Errors
     /// If it is missing or damaged.
     fn load(&self, state: &StoredState) -> Result<Vec<u8>>;
+}
+
+/// Saves states as they are.
+pub(super) fn in_memory(states: Vec<WriteState>) -> Result<Vec<SavedState>, NotSaved> {
+    let written = states.into_iter().map(|write| {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map(|()| SavedState::Here(bytes))
+    });
+    written.collect::<Result<_>>().map_err(NotSaved::State)
 }
 
 impl SavedState {

@@ -251,8 +251,8 @@ pub struct ClusterSettings {
     /// How draws reach the result file: as "messages" to rank 0, or in "files", which the ranks write themselves and rank 0 collects at
     /// checkpoints. Files suit many or large draws.
     pub draws: DrawTransport,
-    /// Which MPI collectives are used: requests = "broadcast", integer_sums or float_sums = "allreduce". With float_sums = "allreduce"
-    /// the last bits of the draws depend on the number of ranks.
+    /// Which MPI collectives are used: requests = "broadcast"; integer_sums = "allreduce" or "point_to_point", where "auto" leaves out the
+    /// zeros of large sums; float_sums = "allreduce", with which the last bits of the draws depend on the number of ranks.
     pub collectives: Collectives,
 }
 

@@ -37,7 +37,18 @@ pub enum JobError {
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// No checkpoint of the run can be read.
+    /// A checkpoint cannot be read now, and may be whole.
+    #[error("{0}. Nothing was changed: try again when the file system is in order")]
+    UnreadableCheckpoint(String),
+    /// The checkpoint is one of another method.
+    #[error("{cause}: delete {} to start the run from the beginning, or choose another --output", folder.display())]
+    OtherCheckpoint {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// What differs.
+        cause: String,
+    },
+    /// No checkpoint of the run is whole.
     #[error("{damage}. No checkpoint is whole: delete {} to start the run from the beginning", folder.display())]
     NoWholeCheckpoint {
         /// The folder of the run.

@@ -5,7 +5,7 @@ use super::length::resolved;
 use super::prepare::open;
 use super::recalibrate::RECALIBRATION;
 use super::resume::folder_use;
-use crate::cluster::Checkpoint;
+use super::whole_checkpoint::check_checkpoint;
 use crate::config::{ConfigError, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::{Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
@@ -102,7 +102,7 @@ fn longer_run(
     // Nothing is changed before all of this is known to fit.
     let data = open(run)?;
     folder_use(&Run::Table(run.clone()), data.as_ref().map(|data| (data.path(), data.digest())), folder, registry)?;
-    Checkpoint::read(&run_folder.late_checkpoint())?;
+    check_checkpoint(&run_folder.late_checkpoint(), &run_folder)?;
     run_folder.claim()?;
     run_folder.extend(&config)?;
     Ok(longer)

@@ -8,9 +8,9 @@ use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
-use super::whole_checkpoint::{is_shared, whole_checkpoint};
+use super::whole_checkpoint::{checkpoint_parts, whole_checkpoint};
 use crate::cluster::placement::{Place, oversubscription};
-use crate::cluster::{CheckpointError, DrawStore, JobOptions};
+use crate::cluster::{DrawStore, JobOptions};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
 use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool};
@@ -66,7 +66,7 @@ where
         }
         None => prepared,
     };
-    let parts = checkpoint_parts(ranks, folder)?;
+    let parts = Arc::new(checkpoint_parts(ranks, folder));
     options.states = Some(parts.clone());
     carry_out(
         run,
@@ -141,15 +141,6 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
     }
 }
 
-/// Where ranks store the states of their agents. Every rank calls this.
-fn checkpoint_parts(ranks: &Ranks, folder: &RunFolder) -> Result<Arc<CheckpointParts>, JobError> {
-    let is_shared = is_shared(ranks, folder)?;
-    if !is_shared {
-        folder.print_message("note: not all ranks see the folder of the run: checkpoints are gathered on rank 0");
-    }
-    Ok(Arc::new(CheckpointParts::new(folder.path(), ranks.rank(), ranks.count(), is_shared)))
-}
-
 fn carry_out<D: RunFileKind>(
     run: &RunOf<D>,
     prepared: Prepared,
@@ -179,7 +170,7 @@ fn carry_out<D: RunFileKind>(
             return Ok(());
         }
         let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), method.number()));
-        fits.map_err(|cause| CheckpointError::Damaged { path: folder.checkpoint(), cause })?;
+        fits.map_err(|cause| JobError::OtherCheckpoint { folder: folder.path().to_owned(), cause })?;
         folder.begin(&headline, saved.as_ref(), info, groups)?;
         notes.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
         Ok(())

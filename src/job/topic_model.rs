@@ -131,6 +131,19 @@ impl TopicModel {
         }
     }
 
+    /// A hash of φ, α and the seed.
+    pub fn digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for phi in &self.phi {
+            hasher.update(&phi.to_le_bytes());
+        }
+        for alpha in self.alpha.of_topics(self.topics()) {
+            hasher.update(&alpha.to_le_bytes());
+        }
+        hasher.update(&self.seed.0.to_le_bytes());
+        hasher.finalize()
+    }
+
     /// K.
     pub fn topics(&self) -> usize {
         self.phi.ncols()

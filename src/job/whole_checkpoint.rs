@@ -3,19 +3,70 @@
 use super::error::JobError;
 use super::ranks::Ranks;
 use crate::cluster::codec::{CodecError, decode, encode};
-use crate::cluster::{Checkpoint, StoredState};
+use crate::cluster::{Checkpoint, CheckpointError, StoredState};
 use crate::results::{CheckpointParts, ResultsError, RunFolder};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a rank looks for a file of rank 0, and how long it waits in between.
+/// How often rank 0 looks for the files of other ranks, and how long it waits in between.
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
+/// The store for the states of this job's agents. Every rank calls this.
+pub(super) fn checkpoint_parts(ranks: &Ranks, folder: &RunFolder) -> CheckpointParts {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let number = blake3::hash(format!("{now} {}", std::process::id()).as_bytes());
+    // The number of rank 0 is that of the job.
+    let job = ranks.broadcast(&number.as_bytes()[..8]).try_into().map_or(0, u64::from_le_bytes);
+    let is_shared = is_shared(ranks, folder.path(), job);
+    if !is_shared {
+        folder.print_message("note: not all ranks can use the folder of the run: rank 0 gathers their states at each checkpoint");
+    }
+    CheckpointParts::new(folder.path(), job, ranks.rank(), ranks.count(), is_shared)
+}
+
+/// Whether rank 0 sees what all ranks write to the folder of the run. Every rank calls this.
+fn is_shared(ranks: &Ranks, folder: &Path, job: u64) -> bool {
+    if ranks.count() == 1 {
+        return true;
+    }
+    // New names, because a network file system may remember that a file was not there.
+    let probe = |rank: u32| folder.join(format!(".written-by-rank-{rank}-{job:016x}"));
+    let written = fs::write(probe(ranks.rank()), "").is_ok();
+    let all_written = !ranks.collect(&[u8::from(written)]).concat().contains(&0);
+    let all_seen = all_written && ranks.is_root() && is_visible((0..ranks.count()).map(probe).collect());
+    let is_shared = ranks.broadcast(&[u8::from(all_seen)]) == [1];
+    drop(fs::remove_file(probe(ranks.rank())));
+    is_shared
+}
+
+/// Whether these files appear within a second.
+fn is_visible(mut files: Vec<PathBuf>) -> bool {
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        files.retain(|file| !file.exists());
+        if files.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Why a checkpoint is not used.
+enum Refused {
+    /// It is damaged or incomplete.
+    Damaged(String),
+    /// The file system fails: the checkpoint may be whole.
+    Unreadable(String),
+}
 
 /// The newest checkpoint in the folder whose parts are all there and undamaged; on rank 0, if there is one. Every rank calls this.
 ///
 /// # Errors
-/// If there are checkpoints and none is whole.
+/// If there are checkpoints and none is whole, or one cannot be read now.
 pub(super) fn whole_checkpoint(
     ranks: &Ranks,
     folder: &RunFolder,
@@ -23,21 +74,25 @@ pub(super) fn whole_checkpoint(
 ) -> Result<Option<Checkpoint>, JobError> {
     let mut damage = Vec::new();
     for path in [folder.checkpoint(), folder.previous_checkpoint()] {
-        let mut read = None;
-        match if ranks.is_root() { Checkpoint::read(&path) } else { Ok(None) } {
-            Ok(found) => read = found,
-            Err(cause) => damage.push(cause.to_string()),
-        }
-        let states = read.as_ref().map(Checkpoint::stored_states).unwrap_or_default();
-        if let Err(cause) = verify(ranks, &states, parts) {
-            damage.push(cause.to_string());
-            read = None;
-        }
-        // Only rank 0 has read it.
-        if ranks.broadcast(&[u8::from(read.is_some())]) == [1] {
-            return ranks.agree(match (damage.first(), read) {
-                (Some(damage), Some(previous)) => fall_back(folder, damage, previous).map(Some),
-                (_, newest) => Ok(newest),
+        let read = if ranks.is_root() { read(&path) } else { Ok(None) };
+        let states = read.as_ref().ok().and_then(Option::as_ref).map(Checkpoint::stored_states).unwrap_or_default();
+        let verified = verify(ranks, &states, parts)?;
+        let read = read.and_then(|saved| verified.map(|()| saved));
+        // Rank 0 decides.
+        let (outcome, found) = match read {
+            Ok(Some(saved)) => (Ok(true), Some(saved)),
+            Ok(None) => (Ok(false), None),
+            Err(Refused::Damaged(cause)) => {
+                damage.push(cause);
+                (Ok(false), None)
+            }
+            Err(Refused::Unreadable(cause)) => (Err(JobError::UnreadableCheckpoint(cause)), None),
+        };
+        let is_found = ranks.agree(outcome)?;
+        if ranks.broadcast(&[u8::from(is_found)]) == [1] {
+            return ranks.agree(match found {
+                Some(saved) => use_it(saved, folder, parts, damage.first(), path == folder.previous_checkpoint()).map(Some),
+                None => Ok(None),
             });
         }
     }
@@ -47,47 +102,64 @@ pub(super) fn whole_checkpoint(
     })
 }
 
-/// Checks these states, which rank 0 knows. The ranks share the work.
-fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Result<(), JobError> {
+/// The checkpoint in a file, if there is one.
+fn read(path: &Path) -> Result<Option<Checkpoint>, Refused> {
+    Checkpoint::read(path).map_err(|cause| match cause {
+        CheckpointError::Io { .. } => Refused::Unreadable(cause.to_string()),
+        CheckpointError::Damaged { .. } | CheckpointError::Codec(_) => Refused::Damaged(cause.to_string()),
+    })
+}
+
+/// Checks these states, which rank 0 knows. The ranks that share the folder share the work. The outcome on rank 0 is that of all ranks.
+fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Result<Result<(), Refused>, JobError> {
     let unreadable = |error: CodecError| JobError::OnSomeRank(error.to_string());
     let states = encode("the places of states", &states).map_err(unreadable)?;
     let states: Vec<StoredState> = decode("the places of states", &ranks.broadcast(&states)).map_err(unreadable)?;
-    let mut mine = states.iter().skip(ranks.rank() as usize).step_by(ranks.count() as usize);
-    ranks.agree(mine.try_for_each(|state| parts.verify(state)).map_err(JobError::from))
+    let (rank, count) = if parts.is_shared() { (ranks.rank(), ranks.count()) } else { (0, 1) };
+    let mut mine = states.iter().skip(rank as usize).step_by(count as usize);
+    let verified = if ranks.is_root() || parts.is_shared() { mine.try_for_each(|state| parts.verify(state)) } else { Ok(()) };
+    let text = match verified {
+        Ok(()) => String::new(),
+        Err(cause) => format!("{}{cause}", if cause.may_pass() { 'u' } else { 'd' }),
+    };
+    let first = ranks.collect(text.as_bytes()).into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
+    // What may be whole counts more than what is damaged: nothing is given up.
+    Ok(match first.filter(|text| !text.is_empty()).max() {
+        None => Ok(()),
+        Some(text) if text.starts_with('u') => Err(Refused::Unreadable(text[1..].to_owned())),
+        Some(text) => Err(Refused::Damaged(text[1..].to_owned())),
+    })
 }
 
-/// Says that the run resumes from the checkpoint before the newest one, which is set aside.
-fn fall_back(folder: &RunFolder, damage: &str, previous: Checkpoint) -> Result<Checkpoint, JobError> {
-    let round = previous.progress.done;
-    folder.print_message(&format!("warning: {damage}. The run resumes from the checkpoint before it, after round {round}"));
-    folder.set_damaged_checkpoint_aside()?;
-    Ok(previous)
+/// Prepares rank 0 to resume from a checkpoint, and reports if it is not the newest one.
+fn use_it(
+    mut saved: Checkpoint,
+    folder: &RunFolder,
+    parts: &CheckpointParts,
+    damage: Option<&String>,
+    is_previous: bool,
+) -> Result<Checkpoint, JobError> {
+    let round = saved.progress.done;
+    if let Some(damage) = damage {
+        folder.warn(&format!("{damage}. The run resumes from the checkpoint before it, after round {round}"));
+        folder.set_damaged_checkpoint_aside()?;
+    } else if is_previous {
+        folder.print_message(&format!(
+            "note: the last checkpoint is missing; the run resumes from the one before it, after round {round}"
+        ));
+    }
+    if !parts.is_shared() {
+        saved.load_stored_states(parts).map_err(|cause| JobError::UnreadableCheckpoint(cause.to_string()))?;
+    }
+    Ok(saved)
 }
 
-/// Whether all ranks see the folder of the run. Every rank calls this.
+/// Checks that a checkpoint and its parts are whole, in one process.
 ///
 /// # Errors
-/// If rank 0 cannot write to it.
-pub(super) fn is_shared(ranks: &Ranks, folder: &RunFolder) -> Result<bool, JobError> {
-    if ranks.count() == 1 {
-        return Ok(true);
-    }
-    // A new name, because a network file system may remember that a file was not there.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let name = ranks.broadcast(format!(".seen-by-all-{}-{now}", std::process::id()).as_bytes());
-    let path = folder.path().join(String::from_utf8_lossy(&name).as_ref());
-    let created = if ranks.is_root() { fs::write(&path, "") } else { Ok(()) };
-    ranks.agree(created.map_err(ResultsError::io(&path, "write")).map_err(JobError::from))?;
-    let is_seen = (0..LOOKS).any(|look| {
-        if look > 0 {
-            std::thread::sleep(BETWEEN_LOOKS);
-        }
-        path.exists()
-    });
-    let seen = ranks.collect(&[u8::from(is_seen)]).concat();
-    if ranks.is_root() {
-        // An empty file more or less does no harm.
-        drop(fs::remove_file(&path));
-    }
-    Ok(ranks.broadcast(&[u8::from(!seen.contains(&0))]) == [1])
+/// If they are not.
+pub(super) fn check_checkpoint(path: &Path, folder: &RunFolder) -> Result<(), JobError> {
+    let parts = CheckpointParts::new(folder.path(), 0, 0, 1, true);
+    let states = Checkpoint::read(path)?.map(|saved| saved.stored_states()).unwrap_or_default();
+    states.iter().try_for_each(|state| parts.verify(state)).map_err(|cause: ResultsError| cause.into())
 }

@@ -3,7 +3,7 @@
 use super::error::{ReportError, Result};
 use crate::config::Registry;
 use crate::job::{RECALIBRATION, doubling_command};
-use crate::results::{ResultFile, checkpoint_file, config_file, result_file};
+use crate::results::{ResultFile, config_file, has_checkpoint, result_file};
 use crate::text;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn find(run: &Path) -> Result<PathBuf> {
     if file.exists() {
         return Ok(file);
     }
-    Err(if checkpoint_file(run).exists() || config_file(run).exists() {
+    Err(if has_checkpoint(run) || config_file(run).exists() {
         ReportError::missing(
             run,
             format_args!(

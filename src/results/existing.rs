@@ -22,6 +22,11 @@ pub(super) fn previous_checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.previous.bin")
 }
 
+/// Whether a folder has a checkpoint from which its run would resume.
+pub fn has_checkpoint(folder: &Path) -> bool {
+    checkpoint_file(folder).exists() || previous_checkpoint_file(folder).exists()
+}
+
 /// A damaged checkpoint that a job has set aside.
 pub(super) fn damaged_checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.damaged.bin")
@@ -54,7 +59,7 @@ pub(super) fn first_config_file(folder: &Path) -> PathBuf {
 /// When there is a result file that cannot be read.
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
-    Ok(file.exists() && !checkpoint_file(folder).exists() && ResultFile::open(&file)?.info().state.finished)
+    Ok(file.exists() && !has_checkpoint(folder) && ResultFile::open(&file)?.info().state.finished)
 }
 
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.

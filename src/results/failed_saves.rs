@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// After this time the run is stopped: what it computes could not be kept.
+/// After this time and so many attempts the run is stopped: what it computes could not be kept. Attempts wait for tasks in progress.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
+const LEAST_ATTEMPTS: u32 = 5;
 
 /// Attempts to save that have failed in succession.
 #[derive(Clone, Copy, Debug)]
@@ -13,17 +14,19 @@ pub(super) struct FailedSaves {
     since: Instant,
     wait: Duration,
     last: Instant,
+    attempts: u32,
 }
 
 impl FailedSaves {
     /// The first one.
     pub fn first(now: Instant) -> Self {
-        Self { since: now, wait: FIRST_WAIT, last: now }
+        Self { since: now, wait: FIRST_WAIT, last: now, attempts: 1 }
     }
 
     /// Another one.
     pub fn another(&mut self, now: Instant) {
         (self.wait, self.last) = ((2 * self.wait).min(LONGEST_WAIT), now);
+        self.attempts += 1;
     }
 
     /// The time between the last one and the next attempt.
@@ -38,7 +41,7 @@ impl FailedSaves {
 
     /// Whether this has lasted too long.
     pub fn is_hopeless(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= PATIENCE
+        self.attempts >= LEAST_ATTEMPTS && now.saturating_duration_since(self.since) >= PATIENCE
     }
 }
 
@@ -61,5 +64,11 @@ mod tests {
         }
         assert!(!failed.is_time(at(now + 59)) && failed.is_time(at(now + 60)));
         assert_eq!((now, attempts), (1815, 33));
+        // Tasks of an hour.
+        let mut rare = FailedSaves::first(begin);
+        (1..4).for_each(|hour| rare.another(at(3600 * hour)));
+        assert!(!rare.is_hopeless(at(4 * 3600)));
+        rare.another(at(4 * 3600));
+        assert!(rare.is_hopeless(at(4 * 3600)));
     }
 }

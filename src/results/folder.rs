@@ -23,10 +23,11 @@ use super::stop;
 use super::write::RunWriter;
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{
-    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, CheckpointError, Outcome, Progress, Recorder, Status, StoredByRank,
-    TimeSpent,
+    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, CheckpointError, Outcome, PartId, Progress, Recorder, Status,
+    StoredByRank, TimeSpent,
 };
 use crate::partial::PartialFile;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub const TRAFFIC: &str = "traffic";
 pub const AGENT_BYTES: &str = "agent_bytes";
 /// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
+/// A run that is asked to stop and cannot be saved tries again for this time.
+const TIME_TO_STOP: Duration = Duration::from_secs(20);
 /// How often a job that waits looks whether somebody asks it to stop.
 const POLL: Duration = Duration::from_millis(100);
 /// The time between checkpoints is at least this multiple of the time that the last one took.
@@ -74,8 +77,8 @@ pub struct RunFolder {
     saved_at: Instant,
     /// Whether this job has written a checkpoint.
     has_saved: bool,
-    /// The number of the last checkpoint that was saved, or that this job resumes from, and the rounds that were done then.
-    last_saved: Option<(u64, u64)>,
+    /// The last checkpoint that was saved, or that this job resumes from.
+    last_saved: Option<SavedCheckpoint>,
     /// Attempts to save that have failed since.
     failed_saves: Option<FailedSaves>,
     /// Writes the result file, once the run has begun.
@@ -103,9 +106,24 @@ pub struct RunFolder {
     has_late_checkpoint: bool,
     /// Whether the user was informed that the run will stop.
     stop_announced: bool,
+    /// Since when the run is to stop.
+    stops_since: Option<Instant>,
     was_stopped: bool,
     /// Whether the run was stopped because it could not be saved.
     stopped_unsaved: bool,
+}
+
+/// A checkpoint in the folder.
+struct SavedCheckpoint {
+    /// The rounds that were done.
+    round: u64,
+    parts: BTreeSet<PartId>,
+}
+
+impl SavedCheckpoint {
+    fn of(checkpoint: &Checkpoint) -> Self {
+        Self { round: checkpoint.progress.done, parts: checkpoint.stored_states().iter().map(|state| state.part).collect() }
+    }
 }
 
 impl RunFolder {
@@ -132,6 +150,7 @@ impl RunFolder {
             is_extendable: false,
             has_late_checkpoint: false,
             stop_announced: false,
+            stops_since: None,
             was_stopped: false,
             stopped_unsaved: false,
         }
@@ -193,7 +212,7 @@ impl RunFolder {
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
         delete(&damaged_checkpoint_file(&self.path))?;
-        parts::clear(&self.path, &[])?;
+        parts::clear(&self.path, &BTreeSet::new())?;
         if let Some(FolderLock { digest: file, .. }) = &mut self.lock {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -297,7 +316,7 @@ impl RunFolder {
         // Later draws of an interrupted job are discarded.
         let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
-        self.last_saved = saved.map(|saved| (saved.number_of_checkpoint, saved.progress.done));
+        self.last_saved = saved.map(SavedCheckpoint::of);
         self.saving_seconds = saved.map_or(0.0, |saved| saving_seconds(&saved.records));
         self.is_extendable = saved.is_some() && self.is_before_last_rounds();
         spool::clear(&self.path)?;
@@ -359,7 +378,7 @@ impl RunFolder {
     /// When the file cannot be written or read.
     pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<ResultFile> {
         if !self.has_all_draws {
-            self.write_all_results(false, outcome.seconds)?;
+            self.write_all_results_patiently(false, outcome.seconds)?;
             self.has_all_draws = true;
         }
         ResultFile::open(&result_file(&self.path))
@@ -373,37 +392,20 @@ impl RunFolder {
     pub fn end(&mut self, outcome: &Outcome) -> Result<()> {
         self.display.clear();
         if !outcome.finished {
-            self.was_stopped = true;
-            let folder = self.path.display();
-            self.print_message(&match self.stopped_unsaved {
-                false => format!("stopped and saved in {folder}; the same command resumes it"),
-                true => {
-                    format!("stopped without saving in {folder}; the same command resumes it {}", self.from_last_checkpoint())
-                }
-            });
+            self.report_stop();
             return Ok(());
         }
         self.progress.done = self.progress.total;
-        while let Err(cause) = self.write_all_results(true, outcome.seconds) {
-            if !cause.may_pass() || self.is_hopeless(&cause) {
-                return Err(cause);
+        match self.write_all_results_patiently(true, outcome.seconds) {
+            Err(cause) if cause.may_pass() => {
+                self.stopped_unsaved = true;
+                self.report_stop();
+                return Ok(());
             }
-            while self.failed_saves.is_some_and(|failed| !failed.is_time(Instant::now())) && !stop::asked() {
-                std::thread::sleep(POLL);
-            }
+            written => written?,
         }
-        let kept = if self.is_extendable {
-            let (from, to) = (self.checkpoint(), self.late_checkpoint());
-            fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
-            self.last_saved.map(|(number, _)| number)
-        } else {
-            delete(&self.checkpoint())?;
-            delete(&self.tuning())?;
-            None
-        };
-        delete(&self.previous_checkpoint())?;
-        delete(&damaged_checkpoint_file(&self.path))?;
-        parts::clear(&self.path, kept.as_slice())?;
+        // Results are complete: what is left over does no harm.
+        drop(self.clean_up());
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
@@ -413,21 +415,65 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Deletes the checkpoints of a finished run, or keeps the one from which it can be made longer.
+    fn clean_up(&self) -> Result<()> {
+        let mut kept = BTreeSet::new();
+        if self.is_extendable {
+            // The newest is missing if the run has resumed from the one before and was not saved since.
+            let newest = self.checkpoint();
+            let from = if newest.exists() { newest } else { self.previous_checkpoint() };
+            fs::rename(&from, self.late_checkpoint()).map_err(ResultsError::io(&from, "rename"))?;
+            kept.extend(self.last_saved.iter().flat_map(|saved| &saved.parts));
+        } else {
+            delete(&self.tuning())?;
+        }
+        delete(&self.previous_checkpoint())?;
+        delete(&self.checkpoint())?;
+        delete(&damaged_checkpoint_file(&self.path))?;
+        parts::clear(&self.path, &kept)
+    }
+
+    /// Reports that the run was stopped before its end.
+    fn report_stop(&mut self) {
+        self.was_stopped = true;
+        let folder = self.path.display();
+        self.print_message(&match self.stopped_unsaved {
+            false => format!("stopped and saved in {folder}; the same command resumes it"),
+            true => format!("stopped without saving in {folder}; the same command resumes it {}", self.from_last_checkpoint()),
+        });
+    }
+
     /// Saves the run as it is in a checkpoint.
     fn save(&mut self, checkpoint: &mut Checkpoint) -> cluster::Result<()> {
+        if let Some(cause) = checkpoint.failure.take() {
+            return Err(cause.into());
+        }
         // Draws are written before the checkpoint: a resumed run discards later draws, but cannot restore missing ones.
         self.write_all_results(false, checkpoint.seconds)?;
         checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
         checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
-        checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?;
-        let before = self.last_saved.replace((checkpoint.number_of_checkpoint, checkpoint.progress.done));
-        let kept: Vec<u64> = self.last_saved.into_iter().chain(before).map(|(number, _)| number).collect();
-        parts::clear(&self.path, &kept)?;
+        Ok(checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?)
+    }
+
+    /// The same as [`RunFolder::write_all_results`] for a run that is over: tries again while the file system fails.
+    ///
+    /// # Errors
+    /// If it has failed for long, or somebody asks the run to stop.
+    fn write_all_results_patiently(&mut self, finished: bool, seconds: f64) -> Result<()> {
+        while let Err(cause) = self.write_all_results(finished, seconds) {
+            if !cause.may_pass() || self.is_hopeless(&cause) {
+                return Err(cause);
+            }
+            while self.failed_saves.is_some_and(|failed| !failed.is_time(Instant::now())) && !stop::asked() {
+                std::thread::sleep(POLL);
+            }
+        }
+        self.report_recovery();
         Ok(())
     }
 
     /// Counts and reports a failed attempt to save. Returns whether the run is to be stopped: it could not be saved for long, or somebody
-    /// asks for it.
+    /// has asked for it.
     fn is_hopeless(&mut self, cause: &dyn std::fmt::Display) -> bool {
         let now = Instant::now();
         let failed = match &mut self.failed_saves {
@@ -437,13 +483,17 @@ impl RunFolder {
             }
             none => *none.insert(FailedSaves::first(now)),
         };
-        let is_hopeless = failed.is_hopeless(now) || stop::asked();
+        if stop::asked() {
+            self.stops_since.get_or_insert(now);
+        }
+        let is_late = self.stops_since.is_some_and(|since| now.saturating_duration_since(since) >= TIME_TO_STOP);
+        let is_hopeless = failed.is_hopeless(now) || stop::was_terminated() || is_late;
         if is_hopeless {
-            self.display.announce(&format!("warning: the run cannot be saved: {cause}"));
+            self.warn(&format!("the run cannot be saved: {cause}"));
         } else {
             let seconds = failed.wait().as_secs();
-            self.display.announce(&format!(
-                "warning: the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, it resumes {}",
+            self.warn(&format!(
+                "the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, it resumes {}",
                 if self.rounds_left() > 0 { "goes on, and " } else { "" },
                 self.from_last_checkpoint()
             ));
@@ -451,10 +501,22 @@ impl RunFolder {
         is_hopeless
     }
 
+    /// Reports that the run is saved after attempts that have failed, if there were any.
+    fn report_recovery(&mut self) {
+        if self.failed_saves.take().is_some() {
+            self.display.announce("the run is saved again");
+        }
+    }
+
+    /// Prints a warning, also for a run that is one of several.
+    pub fn warn(&self, text: &str) {
+        self.display.announce(&format!("warning: {text}"));
+    }
+
     /// Where the run would resume.
     fn from_last_checkpoint(&self) -> String {
-        match self.last_saved {
-            Some((_, round)) => format!("after round {round}"),
+        match &self.last_saved {
+            Some(saved) => format!("after round {}", saved.round),
             None => "at its beginning".into(),
         }
     }
@@ -556,46 +618,51 @@ impl Recorder for RunFolder {
         self.display.show("round", status.progress);
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
+            self.stops_since.get_or_insert_with(Instant::now);
             // After SIGTERM there may be no time to save.
             if !stop::was_terminated() {
                 self.display.announce("saving, then stopping, after the tasks in progress");
             }
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };
-        // Every checkpoint copies the result file: the longer it takes, the rarer are checkpoints.
+        // The longer a checkpoint takes, the rarer are checkpoints.
         let every = every.max(Duration::from_secs_f64(MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds));
         // In the last rounds, the checkpoint from which the run could be made longer is kept.
-        let is_due = match self.failed_saves {
-            Some(failed) => failed.is_time(Instant::now()),
-            None => self.saved_at.elapsed() >= every && (!self.is_extendable || self.is_before_last_rounds()),
-        };
-        self.stop_announced || is_due || self.is_time_for_late_checkpoint()
+        let is_allowed = !self.is_extendable || self.is_before_last_rounds();
+        match self.failed_saves {
+            Some(failed) => (self.stop_announced || is_allowed) && failed.is_time(Instant::now()),
+            None => self.stop_announced || is_allowed && self.saved_at.elapsed() >= every || self.is_time_for_late_checkpoint(),
+        }
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
-        self.has_late_checkpoint |= self.is_time_for_late_checkpoint();
         self.has_all_draws = false;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
         self.update_traffic_and_phases(&checkpoint);
         // A finished run needs no checkpoint; `end` writes its results.
         if !checkpoint.finished {
-            let saved = match checkpoint.failure.take() {
-                Some(cause) => Err(cause.into()),
-                None => self.save(&mut checkpoint),
-            };
-            if let Err(cause) = saved {
+            let since = Instant::now();
+            let now = SavedCheckpoint::of(&checkpoint);
+            if let Err(cause) = self.save(&mut checkpoint) {
+                // The parts of other ranks would take room.
+                parts::delete(&self.path, &now.parts);
                 if !may_pass(cause.as_ref()) {
                     return Err(cause);
                 }
                 self.stopped_unsaved = self.is_hopeless(&cause);
                 return Ok(if self.stopped_unsaved { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue });
             }
-            if self.failed_saves.take().is_some() {
-                self.display.announce("the run is saved again");
-            }
+            self.has_late_checkpoint |= self.is_time_for_late_checkpoint();
             self.is_extendable = self.is_before_last_rounds();
+            let kept = now.parts.iter().chain(self.last_saved.iter().flat_map(|before| &before.parts)).copied().collect();
+            // Other parts only take room.
+            drop(parts::clear(&self.path, &kept));
+            self.last_saved = Some(now);
+            self.report_recovery();
+            self.last_saving_seconds = since.elapsed().as_secs_f64() + checkpoint.saving_seconds;
+            self.saving_seconds += checkpoint.saving_seconds;
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })

@@ -55,7 +55,7 @@ pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, is_finished, result_file};
+pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, has_checkpoint, is_finished, result_file};
 pub use folder::{AGENT_BYTES, PHASES, RunFolder, TRAFFIC};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};

@@ -4,10 +4,13 @@
 //! that a run can be resumed on other ranks, and no part is used that a job has not completed.
 
 use super::error::{Result, ResultsError};
-use crate::cluster::{self, Rank, SavedState, StateStore, StoredState};
+use crate::cluster::{self, NotSaved, PartId, Rank, SavedState, StateStore, StoredState, WriteState};
+use crate::partial::sync_folder_of;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ranks with fewer bytes of states send them to rank 0, so that small runs have a single file.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -23,30 +26,46 @@ const PIECE: usize = 1 << 20;
 pub struct CheckpointParts {
     run: PathBuf,
     rank: Rank,
+    job: u64,
+    /// The number of the next part.
+    next: AtomicU64,
+    is_shared: bool,
     least_bytes: u64,
 }
 
 impl CheckpointParts {
-    /// For the run in a folder, on one of so many ranks. If ranks do not share the folder, all states are sent to rank 0.
-    pub fn new(run: &Path, rank: Rank, ranks: u32, is_shared: bool) -> Self {
+    /// For the run in a folder, on one of so many ranks of the job with this random number. If ranks do not share the folder, all states are
+    /// sent to rank 0.
+    pub fn new(run: &Path, job: u64, rank: Rank, ranks: u32, is_shared: bool) -> Self {
         let least_bytes = match (is_shared, ranks) {
             (false, _) => u64::MAX,
             (true, ..MANY_RANKS) => LEAST_BYTES,
             (true, _) => LEAST_BYTES_OF_MANY,
         };
-        Self { run: run.to_owned(), rank, least_bytes }
+        Self { run: run.to_owned(), rank, job, next: AtomicU64::new(1), is_shared, least_bytes }
+    }
+
+    /// Whether all ranks use the folder.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     fn open(&self, state: &StoredState) -> Result<(PathBuf, BufReader<File>)> {
-        let path = file_of(&self.run, state.checkpoint, state.rank);
-        let mut file = File::open(&path).map_err(ResultsError::io(&path, "open"))?;
+        let path = file_of(&self.run, state.part);
+        let mut file = match File::open(&path) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                return Err(ResultsError::Content { path, what: "this part of a checkpoint is missing".into() });
+            }
+            opened => opened.map_err(ResultsError::io(&path, "open"))?,
+        };
         let length = file.metadata().map_err(ResultsError::io(&path, "read"))?.len();
         // Before memory is reserved for what the checkpoint promises.
         if state.start.checked_add(state.bytes).is_none_or(|end| end > length) {
             return Err(ResultsError::Content { path, what: "this part of a checkpoint is truncated".into() });
         }
         file.seek(SeekFrom::Start(state.start)).map_err(ResultsError::io(&path, "read"))?;
-        Ok((path, BufReader::with_capacity(PIECE, file)))
+        let piece = usize::try_from(state.bytes).unwrap_or(PIECE).min(PIECE);
+        Ok((path, BufReader::with_capacity(piece, file)))
     }
 
     /// Checks that a state is there and undamaged.
@@ -59,35 +78,30 @@ impl CheckpointParts {
         let read = std::io::copy(&mut file.take(state.bytes), &mut hasher).map_err(ResultsError::io(&path, "read"))?;
         check(path, read == state.bytes && *hasher.finalize().as_bytes() == state.hash)
     }
-
-    fn write(&self, path: &Path, states: &[Vec<u8>]) -> std::io::Result<()> {
-        match fs::create_dir(folder_of(&self.run)) {
-            Err(cause) if cause.kind() != ErrorKind::AlreadyExists => return Err(cause),
-            _ => {}
-        }
-        let mut file = File::create(path)?;
-        states.iter().try_for_each(|state| file.write_all(state))?;
-        file.sync_all()
-    }
 }
 
 impl StateStore for CheckpointParts {
-    fn save(&self, checkpoint: u64, states: Vec<Vec<u8>>) -> cluster::Result<Vec<SavedState>> {
-        if states.iter().map(|state| state.len() as u64).sum::<u64>() < self.least_bytes {
-            return Ok(states.into_iter().map(SavedState::Here).collect());
+    fn save(&self, states: Vec<WriteState>) -> std::result::Result<Vec<SavedState>, NotSaved> {
+        let id = PartId { job: self.job, number: self.next.fetch_add(1, Ordering::Relaxed), rank: self.rank };
+        let mut part = PartWriter::new(file_of(&self.run, id), self.least_bytes);
+        let mut written = Vec::with_capacity(states.len());
+        for write in states {
+            let start = part.length;
+            let outcome = write(&mut part);
+            part.result()?;
+            outcome.map_err(NotSaved::State)?;
+            let hash = *part.hasher.finalize().as_bytes();
+            part.hasher.reset();
+            written.push(StoredState { part: id, start, bytes: part.length - start, hash });
         }
-        let path = file_of(&self.run, checkpoint, self.rank);
-        self.write(&path, &states).map_err(ResultsError::io(&path, "write"))?;
-        let starts = states.iter().scan(0, |end, state| {
-            let start = *end;
-            *end += state.len() as u64;
-            Some(start)
-        });
-        let stored = starts.zip(&states).map(|(start, state)| {
-            let (bytes, hash) = (state.len() as u64, *blake3::hash(state).as_bytes());
-            SavedState::Stored(StoredState { checkpoint, rank: self.rank, start, bytes, hash })
-        });
-        Ok(stored.collect())
+        match part.finish()? {
+            // The buffer has all of the states.
+            Some(buffer) => {
+                let here = |state: &StoredState| buffer[state.start as usize..][..state.bytes as usize].to_vec();
+                Ok(written.iter().map(|state| SavedState::Here(here(state))).collect())
+            }
+            None => Ok(written.into_iter().map(SavedState::Stored).collect()),
+        }
     }
 
     fn load(&self, state: &StoredState) -> cluster::Result<Vec<u8>> {
@@ -96,6 +110,103 @@ impl StateStore for CheckpointParts {
         file.read_exact(&mut bytes).map_err(ResultsError::io(&path, "read"))?;
         check(path, *blake3::hash(&bytes).as_bytes() == state.hash)?;
         Ok(bytes)
+    }
+}
+
+/// Writes a part. A short one stays in memory.
+struct PartWriter {
+    path: PathBuf,
+    least_bytes: u64,
+    buffer: Vec<u8>,
+    /// The file, once there is more than fits into the buffer.
+    file: Option<File>,
+    /// The number of bytes so far.
+    length: u64,
+    hasher: blake3::Hasher,
+    /// Why the file cannot be written.
+    failure: Option<std::io::Error>,
+    is_finished: bool,
+}
+
+impl PartWriter {
+    fn new(path: PathBuf, least_bytes: u64) -> Self {
+        let hasher = blake3::Hasher::new();
+        Self { path, least_bytes, buffer: Vec::new(), file: None, length: 0, hasher, failure: None, is_finished: false }
+    }
+
+    fn flush_buffer(&mut self) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir(folder).or_else(|cause| match cause.kind() {
+                        ErrorKind::AlreadyExists => Ok(()),
+                        _ => Err(cause),
+                    })?;
+                }
+                none.insert(File::create(&self.path)?)
+            }
+        };
+        file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.length += bytes.len() as u64;
+        self.hasher.update(bytes);
+        if self.file.is_none() && self.length < self.least_bytes {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        if bytes.len() < PIECE {
+            self.buffer.extend_from_slice(bytes);
+            return if self.buffer.len() < PIECE { Ok(()) } else { self.flush_buffer() };
+        }
+        // Large states are not copied.
+        self.flush_buffer()?;
+        self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes))
+    }
+
+    /// Whether everything could be written.
+    fn result(&mut self) -> std::result::Result<(), NotSaved> {
+        let failed = ResultsError::io(&self.path, "write");
+        self.failure.take().map_or(Ok(()), |cause| Err(NotSaved::Store(failed(cause).into())))
+    }
+
+    /// Completes the file, or returns the bytes if they are few.
+    fn finish(mut self) -> std::result::Result<Option<Vec<u8>>, NotSaved> {
+        if self.length < self.least_bytes {
+            return Ok(Some(std::mem::take(&mut self.buffer)));
+        }
+        let synced = self.flush_buffer().and_then(|()| self.file.as_ref().map_or(Ok(()), File::sync_all));
+        let synced = synced.and_then(|()| sync_folder_of(&self.path));
+        self.failure = synced.err();
+        self.result()?;
+        self.is_finished = true;
+        Ok(None)
+    }
+}
+
+impl Write for PartWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.add(bytes).map(|()| bytes.len()).inspect_err(|cause| {
+            // The serializer does not pass on the cause.
+            self.failure = Some(std::io::Error::new(cause.kind(), cause.to_string()));
+        })
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for PartWriter {
+    fn drop(&mut self) {
+        // A part of a part would take room on a full disk.
+        if self.file.take().is_some() && !self.is_finished {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -109,19 +220,29 @@ fn folder_of(run: &Path) -> PathBuf {
     run.join("checkpoint.parts")
 }
 
-fn file_of(run: &Path, checkpoint: u64, rank: Rank) -> PathBuf {
-    folder_of(run).join(format!("{checkpoint}-rank-{rank}.part"))
+fn file_of(run: &Path, part: PartId) -> PathBuf {
+    folder_of(run).join(name_of(part))
 }
 
-/// The number of the checkpoint that a file is part of, by its name.
-fn checkpoint_of(name: &str) -> Option<u64> {
+fn name_of(PartId { job, number, rank }: PartId) -> String {
+    format!("{job:016x}-{number}-rank-{rank}.part")
+}
+
+/// The part that a file of this name holds.
+fn part_of(name: &str) -> Option<PartId> {
     let (checkpoint, rank) = name.strip_suffix(".part")?.split_once("-rank-")?;
-    rank.parse::<Rank>().ok()?;
-    checkpoint.parse().ok()
+    let (job, number) = checkpoint.split_once('-')?;
+    let part = PartId { job: u64::from_str_radix(job, 16).ok()?, number: number.parse().ok()?, rank: rank.parse().ok()? };
+    (name_of(part) == name).then_some(part)
 }
 
-/// Deletes the parts of all checkpoints but those with these numbers, and their folder if it is then empty.
-pub(super) fn clear(run: &Path, kept: &[u64]) -> Result<()> {
+/// Deletes these parts, as far as that is possible.
+pub(super) fn delete(run: &Path, parts: &BTreeSet<PartId>) {
+    parts.iter().for_each(|part| drop(fs::remove_file(file_of(run, *part))));
+}
+
+/// Deletes all parts but these, and their folder if it is then empty.
+pub(super) fn clear(run: &Path, kept: &BTreeSet<PartId>) -> Result<()> {
     let folder = folder_of(run);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -130,8 +251,8 @@ pub(super) fn clear(run: &Path, kept: &[u64]) -> Result<()> {
     };
     for entry in entries {
         let path = entry.map_err(ResultsError::io(&folder, "list"))?.path();
-        let checkpoint = path.file_name().and_then(|name| checkpoint_of(name.to_str()?));
-        if checkpoint.is_some_and(|checkpoint| !kept.contains(&checkpoint)) {
+        let part = path.file_name().and_then(|name| part_of(name.to_str()?));
+        if part.is_some_and(|part| !kept.contains(&part)) {
             fs::remove_file(&path).map_err(ResultsError::io(&path, "delete"))?;
         }
     }
@@ -148,8 +269,29 @@ pub(super) fn clear(run: &Path, kept: &[u64]) -> Result<()> {
 mod tests {
     use super::*;
 
+    const JOB: u64 = 0xab_cdef;
+
     fn large(byte: u8) -> Vec<u8> {
         (0..LEAST_BYTES as usize).map(|at| (at / 7) as u8 ^ byte).collect()
+    }
+
+    /// The parts of one of so many ranks.
+    fn parts(run: &tempfile::TempDir, rank: Rank, ranks: u32) -> CheckpointParts {
+        CheckpointParts::new(run.path(), JOB, rank, ranks, true)
+    }
+
+    fn file(run: &tempfile::TempDir, number: u64) -> PathBuf {
+        file_of(run.path(), PartId { job: JOB, number, rank: 0 })
+    }
+
+    /// Saves states that are written in two pieces each.
+    fn save(parts: &CheckpointParts, states: &[Vec<u8>]) -> Vec<SavedState> {
+        let write = |state: &Vec<u8>| -> WriteState<'static> {
+            let (first, second) = state.split_at(state.len() / 3);
+            let [first, second] = [first.to_vec(), second.to_vec()];
+            Box::new(move |to| Ok(to.write_all(&first).and_then(|()| to.write_all(&second))?))
+        };
+        parts.save(states.iter().map(write).collect()).unwrap()
     }
 
     fn stored(saved: &SavedState) -> StoredState {
@@ -161,9 +303,9 @@ mod tests {
     fn large_states_are_stored_and_found_by_any_rank() {
         let run = tempfile::tempdir().unwrap();
         let states = vec![vec![1, 2, 3], large(5), Vec::new(), large(9)];
-        let saved = CheckpointParts::new(run.path(), 3, 4, true).save(12, states.clone()).unwrap();
-        assert!(run.path().join("checkpoint.parts/12-rank-3.part").exists());
-        let other = CheckpointParts::new(run.path(), 0, 1, true);
+        let saved = save(&parts(&run, 3, 4), &states);
+        assert!(run.path().join("checkpoint.parts/0000000000abcdef-1-rank-3.part").exists());
+        let other = parts(&run, 0, 1);
         for (saved, state) in saved.iter().zip(states) {
             other.verify(&stored(saved)).unwrap();
             assert_eq!(other.load(&stored(saved)).unwrap(), state);
@@ -174,7 +316,7 @@ mod tests {
     fn small_states_and_those_of_ranks_without_the_folder_are_sent() {
         let run = tempfile::tempdir().unwrap();
         let sent = |ranks, is_shared, states: Vec<Vec<u8>>| {
-            let saved = CheckpointParts::new(run.path(), 0, ranks, is_shared).save(1, states.clone()).unwrap();
+            let saved = save(&CheckpointParts::new(run.path(), JOB, 0, ranks, is_shared), &states);
             saved == states.into_iter().map(SavedState::Here).collect::<Vec<_>>()
         };
         assert!(sent(2, true, vec![vec![7; 1 << 17]; 7]) && sent(2, false, vec![large(1)]));
@@ -183,12 +325,27 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_written_leaves_no_file_and_is_told_from_what_a_state_does_wrong() {
+        let run = tempfile::tempdir().unwrap();
+        let parts = parts(&run, 0, 1);
+        let save = |states: Vec<WriteState>| parts.save(states).unwrap_err();
+        let write = |bytes: Vec<u8>| -> WriteState<'static> { Box::new(move |to| Ok(to.write_all(&bytes)?)) };
+        let wrong = || -> WriteState<'static> { Box::new(|_| Err("wrong".into())) };
+        assert!(matches!(save(vec![write(large(1)), wrong()]), NotSaved::State(cause) if cause.to_string() == "wrong"));
+        assert!(folder_of(run.path()).exists() && !file(&run, 1).exists());
+        fs::remove_dir(folder_of(run.path())).unwrap();
+        fs::write(folder_of(run.path()), "a file in the way").unwrap();
+        let NotSaved::Store(cause) = save(vec![write(vec![1]), write(large(1))]) else { unreachable!("the store fails") };
+        assert!(cause.to_string().contains("-2-rank-0.part: cannot write"), "{cause}");
+    }
+
+    #[test]
     fn damaged_truncated_and_missing_parts_are_refused() {
         let run = tempfile::tempdir().unwrap();
-        let parts = CheckpointParts::new(run.path(), 0, 1, true);
-        let saved = parts.save(1, vec![large(1), large(2)]).unwrap();
+        let parts = parts(&run, 0, 1);
+        let saved = save(&parts, &[large(1), large(2)]);
         let [first, second] = [&saved[0], &saved[1]].map(stored);
-        let path = file_of(run.path(), 1, 0);
+        let path = file(&run, 1);
         let whole = fs::read(&path).unwrap();
         let both = |state: &StoredState| {
             let of = |result: cluster::Result<()>| result.err().map(|error| error.to_string());
@@ -199,32 +356,31 @@ mod tests {
         fs::write(&path, flipped).unwrap();
         assert_eq!(both(&first), (None, None));
         let (verified, loaded) = both(&second);
-        assert!(verified == loaded && verified.unwrap().contains("1-rank-0.part: this part of a checkpoint is damaged"));
+        assert!(verified == loaded && verified.unwrap().contains("rank-0.part: this part of a checkpoint is damaged"));
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         let (verified, loaded) = both(&second);
         assert!(verified == loaded && verified.unwrap().contains("truncated"));
         let hostile = StoredState { start: u64::MAX, bytes: u64::MAX, ..second.clone() };
         assert!(both(&hostile).1.unwrap().contains("truncated"));
         fs::remove_file(&path).unwrap();
-        assert!(both(&second).1.unwrap().contains("cannot open"));
+        assert!(both(&second).1.unwrap().contains("missing"));
     }
 
     #[test]
-    fn only_parts_of_other_checkpoints_are_deleted() {
+    fn only_other_parts_are_deleted() {
         let run = tempfile::tempdir().unwrap();
-        clear(run.path(), &[]).unwrap();
-        for checkpoint in 1..=3 {
-            CheckpointParts::new(run.path(), 0, 1, true).save(checkpoint, vec![large(0)]).unwrap();
-        }
-        let foreign = folder_of(run.path()).join("thesis.tex");
-        fs::write(&foreign, "years of work").unwrap();
-        clear(run.path(), &[3, 2]).unwrap();
-        let there = |checkpoint| file_of(run.path(), checkpoint, 0).exists();
+        clear(run.path(), &BTreeSet::new()).unwrap();
+        let parts = parts(&run, 0, 1);
+        let ids: Vec<PartId> = (0..3).map(|_| stored(&save(&parts, &[large(0)])[0]).part).collect();
+        let foreign = ["thesis.tex", "1-rank-0.part", "00-1-rank-0.part"].map(|name| folder_of(run.path()).join(name));
+        foreign.iter().for_each(|foreign| fs::write(foreign, "years of work").unwrap());
+        clear(run.path(), &BTreeSet::from([ids[2], ids[1]])).unwrap();
+        let there = |number| file(&run, number).exists();
         assert_eq!([1, 2, 3].map(there), [false, true, true]);
-        clear(run.path(), &[]).unwrap();
-        assert!(foreign.exists() && !there(3));
-        fs::remove_file(foreign).unwrap();
-        clear(run.path(), &[]).unwrap();
+        clear(run.path(), &BTreeSet::new()).unwrap();
+        assert!(foreign.iter().all(|foreign| foreign.exists()) && !there(3));
+        foreign.iter().for_each(|foreign| fs::remove_file(foreign).unwrap());
+        clear(run.path(), &BTreeSet::new()).unwrap();
         assert!(!folder_of(run.path()).exists());
     }
 }

@@ -11,6 +11,7 @@ use crate::cluster::{self, DrawStore, Rank, StoredByRank};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,12 +25,15 @@ const VISIBILITY_DELAY: Duration = Duration::from_secs(90);
 pub struct Spool {
     path: PathBuf,
     open: Mutex<Option<(BufWriter<File>, u64)>>,
+    /// Whether this job has written the file. It goes on with it until rank 0 has collected and deleted it, which fails if the run cannot be
+    /// saved.
+    has_written: AtomicBool,
 }
 
 impl Spool {
     /// The file of this rank for the run in a folder, which all ranks must share.
     pub fn new(run: &Path, rank: Rank) -> Self {
-        Self { path: file_of(run, rank), open: Mutex::default() }
+        Self { path: file_of(run, rank), open: Mutex::default(), has_written: AtomicBool::new(false) }
     }
 
     fn create(&self) -> Result<(BufWriter<File>, u64)> {
@@ -47,8 +51,20 @@ impl Spool {
             }
             _ => {}
         }
-        let file = File::create(&self.path).map_err(ResultsError::io(&self.path, "create"))?;
-        Ok((BufWriter::with_capacity(1 << 20, file), 0))
+        let length = self.uncollected();
+        let mut options = File::options();
+        options.create(true).write(true).truncate(length == 0).append(length > 0);
+        let file = options.open(&self.path).map_err(ResultsError::io(&self.path, "create"))?;
+        self.has_written.store(true, Ordering::Relaxed);
+        Ok((BufWriter::with_capacity(1 << 20, file), length))
+    }
+}
+
+impl Spool {
+    /// The length of the file, if this job has written it and rank 0 has not collected it.
+    fn uncollected(&self) -> u64 {
+        let length = || File::open(&self.path).and_then(|file| file.metadata()).map_or(0, |file| file.len());
+        if self.has_written.load(Ordering::Relaxed) { length() } else { 0 }
     }
 }
 
@@ -72,7 +88,8 @@ impl DrawStore for Spool {
     }
 
     fn flush(&self) -> cluster::Result<u64> {
-        let Some((file, length)) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(0) };
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((file, length)) = open else { return Ok(self.uncollected()) };
         // Network file systems report failed writes at this point.
         let synced = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
         synced.map_err(ResultsError::io(&self.path, "write"))?;
@@ -287,6 +304,28 @@ mod tests {
         clear(run.path()).unwrap();
         spools[0].put(vec![block(2, 0, &[7.0, 8.0])]).unwrap();
         assert_eq!(collected(run.path(), &rested(&spools)), [block(2, 0, &[7.0, 8.0])]);
+    }
+
+    #[test]
+    fn draws_that_were_not_collected_are_kept_for_the_next_time() {
+        let run = tempfile::tempdir().unwrap();
+        let spool = [Spool::new(run.path(), 0)];
+        let [first, second] = [block(0, 0, &[1.0, 2.0]), block(0, 1, &[3.0, 4.0])];
+        spool[0].put(vec![first.clone()]).unwrap();
+        rested(&spool);
+        // The checkpoint has failed: with nothing new, and with another draw.
+        assert_eq!(collected(run.path(), &rested(&spool)), [first.clone()]);
+        spool[0].put(vec![second.clone()]).unwrap();
+        assert_eq!(collected(run.path(), &rested(&spool)), [first, second.clone()]);
+        clear(run.path()).unwrap();
+        assert!(collected(run.path(), &rested(&spool)).is_empty());
+        // Files of an earlier job are no draws of this one.
+        spool[0].put(vec![second.clone()]).unwrap();
+        rested(&spool);
+        let later = [Spool::new(run.path(), 0)];
+        assert!(collected(run.path(), &rested(&later)).is_empty());
+        later[0].put(vec![second.clone()]).unwrap();
+        assert_eq!(collected(run.path(), &rested(&later)), [second]);
     }
 
     #[test]

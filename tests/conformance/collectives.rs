@@ -5,8 +5,8 @@ use crate::suite::Suite;
 use mpibayes::cluster::mpi::{World, run};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
-    AfterCheckpoint, Agent, AgentId, Body, Checkpoint, Collectives, Context, EXIT_CODE, JobOptions, Method, Outbox, Progress,
-    Recorder, RequestDelivery, Response, Result, SerializesAs, Server, Status, Sums, Traffic,
+    AfterCheckpoint, Agent, AgentId, Body, Checkpoint, Collectives, Context, EXIT_CODE, IntegerSums, JobOptions, Method, Outbox,
+    Progress, Recorder, RequestDelivery, Response, Result, SerializesAs, Server, Status, Sums, Traffic,
 };
 use mpibayes::number::Number;
 use mpibayes::random::Seed;
@@ -198,10 +198,13 @@ impl Recorder for Stopper {
     }
 }
 
-const OFF: Collectives =
-    Collectives { requests: RequestDelivery::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
+const OFF: Collectives = Collectives {
+    requests: RequestDelivery::PointToPoint,
+    integer_sums: IntegerSums::PointToPoint,
+    float_sums: Sums::PointToPoint,
+};
 const ON: Collectives =
-    Collectives { requests: RequestDelivery::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+    Collectives { requests: RequestDelivery::Broadcast, integer_sums: IntegerSums::Allreduce, float_sums: Sums::Allreduce };
 
 fn carry<N: Whole>(
     world: &World,
@@ -261,7 +264,11 @@ fn sums<N: Whole>(world: &World) -> u32 {
             let hosts = world.size() - u32::from(dedicated);
             let on = |switched: bool| switched || stop.is_some();
             let reduced = traffic.0.contains_key("sums of all");
-            assert_eq!(reduced, on(collectives.integer_sums == Sums::Allreduce) && hosts > 1, "{collectives:?} {traffic:?}");
+            assert_eq!(
+                reduced,
+                on(collectives.integer_sums == IntegerSums::Allreduce) && hosts > 1,
+                "{collectives:?} {traffic:?}"
+            );
             assert_eq!(
                 traffic.0.contains_key("tasks to all"),
                 on(collectives.requests == RequestDelivery::Broadcast),

@@ -5,8 +5,8 @@ use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
 use mpibayes::cluster::{
-    AfterCheckpoint, Checkpoint, Collectives, Fault, JobOptions, Layout, Method, Order, Outcome, Placement, Rank, Recorder,
-    RequestDelivery, Status, Sums, TimeSpent, Traffic, threads,
+    AfterCheckpoint, Checkpoint, Collectives, Fault, IntegerSums, JobOptions, Layout, Method, Order, Outcome, Placement, Rank,
+    Recorder, RequestDelivery, Status, Sums, TimeSpent, Traffic, threads,
 };
 use mpibayes::random::Seed;
 use serde::{Deserialize, Serialize};
@@ -156,9 +156,9 @@ pub const SEED: Seed = Seed(20_240_817);
 /// Options with all collectives that do not change bits on or off.
 pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> JobOptions {
     let (requests, integer_sums) = if collectives {
-        (RequestDelivery::Broadcast, Sums::Allreduce)
+        (RequestDelivery::Broadcast, IntegerSums::Auto)
     } else {
-        (RequestDelivery::PointToPoint, Sums::PointToPoint)
+        (RequestDelivery::PointToPoint, IntegerSums::PointToPoint)
     };
     let collectives = Collectives { requests, integer_sums, float_sums: Sums::PointToPoint };
     JobOptions { threads, dedicated, collectives, ..JobOptions::new(SEED) }
@@ -265,7 +265,6 @@ impl Recorder for TestRecorder {
         // The state alone: times, traffic and draws are compared elsewhere or not at all.
         checkpoint.records.clear();
         checkpoint.seconds = 0.0;
-        checkpoint.number_of_checkpoint = 0;
         checkpoint.traffic = Traffic::default();
         checkpoint.spent = TimeSpent::default();
         self.state = checkpoint.to_bytes()?;

@@ -1,6 +1,7 @@
 //! Checkpoints whose states are in parts of ranks, damaged ones, and a folder that cannot be written to for a while.
 
-use crate::harness::{Cli, Ended};
+use crate::harness::Cli;
+use crate::launcher::Ended;
 use std::fs;
 use std::path::Path;
 
@@ -52,7 +53,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() { copy(&entry.path(), &to) } else { drop(fs::copy(entry.path(), to).unwrap()) }
+        if entry.file_type().unwrap().is_dir() { copy(&entry.path(), &to) } else { assert!(fs::copy(entry.path(), to).is_ok()) }
     }
 }
 
@@ -72,8 +73,11 @@ fn ranks_keep_their_states_and_a_damaged_checkpoint_costs_the_rounds_since_the_o
     let names = parts(&cli.path("run"));
     assert!(names.len() == 4 && names.iter().filter(|name| name.ends_with("-rank-1.part")).count() == 2, "{names:?}");
     assert!(fs::metadata(cli.path("run/checkpoint.bin")).unwrap().len() < 50_000);
-    let newest = names.iter().filter_map(|name| name.split_once('-')?.0.parse::<u64>().ok()).max().unwrap();
-    let part = |run: &str, rank: u32| cli.path(&format!("{run}/checkpoint.parts/{newest}-rank-{rank}.part"));
+    // Names are a number of the job, that of the part, and the rank.
+    let number = |name: &&String| name.split('-').nth(1).unwrap().parse::<u64>().unwrap();
+    let newest =
+        |rank: u32| names.iter().filter(|name| name.ends_with(&format!("-rank-{rank}.part"))).max_by_key(number).unwrap();
+    let part = |run: &str, rank: u32| cli.path(&format!("{run}/checkpoint.parts/{}", newest(rank)));
 
     let resumes = |run: &str, damage: &dyn Fn(), messages: &[&str], resume: &dyn Fn(&str) -> Ended| {
         copy(&cli.path("run"), &cli.path(run));
@@ -103,7 +107,12 @@ fn ranks_keep_their_states_and_a_damaged_checkpoint_costs_the_rounds_since_the_o
         file.set_len(file.metadata().unwrap().len() - 1).unwrap();
     };
     resumes("truncated", &truncate, &["this part of a checkpoint is truncated", before], &alone);
-    resumes("missing", &|| fs::remove_file(part("missing", 1)).unwrap(), &["cannot open", before], &alone);
+    resumes(
+        "missing",
+        &|| fs::remove_file(part("missing", 1)).unwrap(),
+        &["this part of a checkpoint is missing", before],
+        &alone,
+    );
     let index = || flip(&cli.path("index/checkpoint.bin"), 700);
     resumes("index", &index, &["checkpoint.bin is damaged", "its checksum is wrong", before], &alone);
     // Where a job was killed between the renaming of one checkpoint and that of the next.
@@ -119,31 +128,63 @@ fn ranks_keep_their_states_and_a_damaged_checkpoint_costs_the_rounds_since_the_o
 }
 
 #[test]
+fn ranks_that_do_not_share_the_folder_resume_from_parts_and_send_their_states() {
+    let (cli, other) = (folder(), Cli::new());
+    cli.stdout("run run.toml --output whole");
+    stop_after_checkpoints(&cli, "run");
+    for file in ["run.toml", "c.h5"] {
+        fs::copy(cli.path(file), other.path(file)).unwrap();
+    }
+    let says = ["not all ranks can use the folder of the run", "resuming after round"];
+    cli.mpirun_apart(&other, "run run.toml --output run").succeed(&says);
+    assert_eq!(cli.posterior("run"), cli.posterior("whole"));
+    assert!(!other.exists("run"));
+}
+
+const LONG: &str = "run run.toml --set method.rounds=100000 --set method.burn_in=99000";
+
+#[test]
 fn a_run_that_cannot_be_saved_goes_on_and_is_saved_later() {
     let cli = folder();
-    let long = "run run.toml --set method.rounds=100000 --set method.burn_in=99000";
-    let in_the_way = |run: &str| cli.path(&format!("{run}/checkpoint.bin.partial"));
-    let start = |run: &str| {
-        // A folder in the place of a file.
-        fs::create_dir_all(in_the_way(run)).unwrap();
-        let mut running = cli.alone(&format!("{long} --output {run}")).start();
-        running.wait_until("a failure", |running| running.stderr().contains("warning: the run cannot be saved")).unwrap();
-        running
-    };
-    let mut running = start("later");
-    assert!(
-        running.stderr().contains("It goes on, and tries again after 5 s; if its job ends before, it resumes at its beginning")
-    );
-    fs::remove_dir(in_the_way("later")).unwrap();
+    let mut running = cli.mpirun(2, &format!("{LONG} --set cluster.checkpoint_every=2 --output later")).start();
+    running.wait_until("its begin", |running| running.stderr().contains(" on the model ")).unwrap();
+    // A file in the place of a folder.
+    cli.write("later/checkpoint.parts", "in the way");
+    let says = "It goes on, and tries again after 5 s; if its job ends before, it resumes at its beginning";
+    running.wait_until("a failure", |running| running.stderr().contains(says)).unwrap();
+    assert!(running.stderr().contains("warning: the run cannot be saved: rank "));
+    fs::remove_file(cli.path("later/checkpoint.parts")).unwrap();
     running.wait_until("a checkpoint", |running| running.stderr().contains("the run is saved again")).unwrap();
     assert!(cli.exists("later/checkpoint.bin"));
     running.signal(libc::SIGUSR1);
     let ended = running.finish().unwrap();
     assert!(ended.code == 75 && ended.stderr.contains("stopped and saved"), "{}", ended.stderr);
+}
 
-    let mut running = start("never");
+#[test]
+fn a_run_that_cannot_be_saved_when_it_is_to_stop_says_so_and_leaves_no_parts() {
+    let cli = folder();
+    // A folder in the place of a file.
+    fs::create_dir_all(cli.path("never/checkpoint.bin.partial")).unwrap();
+    let mut running = cli.alone(&format!("{LONG} --output never")).start();
+    running.wait_until("a failure", |running| running.stderr().contains("warning: the run cannot be saved")).unwrap();
     running.signal(libc::SIGUSR1);
     let ended = running.finish().unwrap();
-    assert!(ended.code == 75 && ended.stderr.contains("stopped without saving in never"), "{}", ended.stderr);
-    assert!(!cli.exists("never/checkpoint.bin"));
+    let says = "stopped without saving in never; the same command resumes it at its beginning";
+    assert!(ended.code == 75 && ended.stderr.contains(says), "{}", ended.stderr);
+    assert!(!cli.exists("never/checkpoint.bin") && parts(&cli.path("never")).is_empty());
+}
+
+#[test]
+fn a_finished_run_waits_until_its_results_can_be_written() {
+    let cli = folder();
+    let in_the_way = cli.path("end/result.h5.partial");
+    fs::create_dir_all(&in_the_way).unwrap();
+    let mut running =
+        cli.alone("run run.toml --set method.rounds=12 --set method.burn_in=9 --set method.thin=1 --output end").start();
+    running.wait_until("a failure", |running| running.stderr().contains(". It tries again after ")).unwrap();
+    fs::remove_dir(in_the_way).unwrap();
+    let ended = running.finish().unwrap();
+    assert!(ended.code == 0 && ended.stderr.contains("the run is saved again"), "{}", ended.stderr);
+    assert_eq!(cli.results("end").lengths("posterior").unwrap(), [3]);
 }

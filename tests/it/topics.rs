@@ -310,6 +310,53 @@ fn two_ranks_and_resumed_runs_give_the_same_draws() {
     }
 }
 
+/// Ranks take turns with blocks of documents: as many blocks as ranks, fewer, and more.
+#[test]
+fn all_ranks_predict_documents_with_the_bits_of_one() {
+    let cli = folder();
+    cli.stdout("run run.toml --output run");
+    let line = |i: usize| format!("{} {}\n", SEA[i % 8], KITCHEN[i / 8 % 8]);
+    cli.write("many.txt", (0..9000).map(line).collect::<String>());
+    cli.stdout("import text many.txt --least-documents 1 --most-share 1 -o many.h5");
+    for (corpus, ranks) in [("c.h5", 2), ("c.h5", 3), ("many.h5", 2)] {
+        let alone = cli.stdout(&format!("predict run {corpus} --split train"));
+        assert_eq!(cli.mpirun(ranks, &format!("predict run {corpus} --split train")).succeed(&[]).stdout, alone);
+    }
+    let into_file = "predict run c.h5 -o weights.csv";
+    cli.mpirun(2, into_file).succeed(&["20 documents predicted in weights.csv"]);
+    assert_eq!(cli.read("weights.csv"), cli.stdout("predict run c.h5"));
+    for (arguments, says) in [
+        (into_file, "weights.csv: this file exists"),
+        ("predict nowhere c.h5", "nowhere: there is no such folder or file"),
+        ("predict run nothing.h5", "nothing.h5"),
+        ("predict run c.h5 --label first", "--label has no meaning"),
+    ] {
+        let ended = cli.mpirun(2, arguments).run();
+        assert!(ended.code != 0 && ended.stderr.matches(says).count() == 1, "{}", ended.stderr);
+    }
+    // Rows are predicted by rank 0 alone.
+    cli.stdout("run rows.toml --output rows");
+    assert_eq!(cli.mpirun(2, "predict rows a.h5").succeed(&[]).stdout, cli.stdout("predict rows a.h5"));
+}
+
+#[test]
+fn zeros_of_large_sparse_counts_do_not_travel() {
+    let cli = folder();
+    cli.stdout("data make topics --documents 400 --words 30000 --topics 4 --tokens 50 --test-documents 1 -o sparse.h5");
+    let run = "run run.toml --set data.file=\"sparse.h5\" --set model.topics=50 --set method.rounds=4 --set method.burn_in=3 --set method.thin=1 --set evaluate.every=0";
+    let runs = [("auto", ""), ("all", " --set cluster.collectives={integer_sums=\"allreduce\"}")];
+    let bytes = runs.map(|(output, how)| {
+        cli.mpirun(2, &format!("{run} {LDA}{how} --output {output}")).succeed(&[]);
+        let traffic = cli.results(output).table("traffic").unwrap();
+        ["slices_of_sums_bytes", "sums_of_all_bytes"].map(|column| traffic.column(column).map_or(0.0, |column| column[0]))
+    });
+    assert_eq!(cli.posterior("auto"), cli.posterior("all"));
+    let array = 4.0 * 30_000.0 * 50.0;
+    let [[slices, reduced], [no_slices, all_reduced]] = bytes;
+    assert!(slices > 0.0 && slices < array / 8.0 && reduced <= 2.0 * array, "{bytes:?}");
+    assert!(no_slices == 0.0 && all_reduced > 4.0 * array, "{bytes:?}");
+}
+
 /// Documents have one topic each: the most likely alpha is far below 5, with which weights of documents would be nearly equal.
 #[test]
 fn optimized_alpha_fits_the_documents_and_changes_their_weights() {

@@ -1,5 +1,6 @@
-//! Topic weights of documents. Each rank predicts blocks of them; rank 0 writes all, in the order of the documents.
+//! Topic weights of documents: each rank predicts blocks of them, and rank 0 writes all in the order of the documents.
 
+use super::all_ranks::agree;
 use super::args::{BLOCK, PredictArgs};
 use super::files::refuse_for;
 use super::output::Predicted;
@@ -8,7 +9,7 @@ use crate::data::{Format, Split, detect};
 use crate::job::Ranks;
 use crate::job::topic_model::{Adopted, TopicModel};
 use crate::text;
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use std::io::Write;
 use std::ops::Range;
 
@@ -25,7 +26,8 @@ pub(super) fn predict_documents(
     ranks: &Ranks,
     mut to: Option<Box<dyn Write>>,
 ) -> anyhow::Result<Predicted> {
-    let documents = super::agree(ranks, adopt(args, model))?;
+    let documents = agree(ranks, adopt(args, model))?;
+    check_same(ranks, model, &documents)?;
     let split = args.split(documents.documents(Split::Test) > 0);
     let (all, rank, count) = (documents.documents(split), ranks.rank() as usize, ranks.count() as usize);
     let block = (WEIGHTS_TOGETHER / (model.topics() * count)).clamp(1, BLOCK);
@@ -43,7 +45,7 @@ pub(super) fn predict_documents(
         let start = all.min(first + rank * block);
         let mine = start..all.min(start + block);
         let lines = written.and_then(|()| lines(model, &documents, split, mine));
-        let lines = super::agree(ranks, lines)?;
+        let lines = agree(ranks, lines)?;
         written = write(&ranks.collect(&lines));
         if let Some(bar) = &bar {
             bar.set_position((first + block * count).min(all) as u64);
@@ -52,8 +54,19 @@ pub(super) fn predict_documents(
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    super::agree(ranks, written)?;
+    agree(ranks, written)?;
     Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, filled_in: 0, metrics: None })
+}
+
+/// Checks that all ranks see the same topics and documents.
+fn check_same(ranks: &Ranks, model: &TopicModel, documents: &Adopted) -> anyhow::Result<()> {
+    let mine = format!("{} {}", model.digest(), documents.digest());
+    let of_root = ranks.broadcast(mine.as_bytes());
+    let is_same = match of_root == mine.as_bytes() {
+        true => Ok(()),
+        false => Err(anyhow!("this rank sees another run or other documents than rank 0: give every rank the same files")),
+    };
+    agree(ranks, is_same)
 }
 
 /// Opens the documents.

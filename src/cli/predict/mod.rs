@@ -1,5 +1,6 @@
 //! `mpibayes predict`: predictions of a finished run for new rows, or topic weights of new documents, as CSV.
 
+mod all_ranks;
 mod args;
 mod documents;
 mod files;
@@ -7,6 +8,7 @@ mod output;
 mod rows;
 mod table;
 
+use self::all_ranks::agree;
 pub use self::args::{PredictArgs, SplitName};
 use self::documents::predict_documents;
 use self::files::{predict_array, predict_dataset, predict_images, predict_libsvm};
@@ -17,7 +19,7 @@ use crate::config::Registry;
 use crate::data::{Format, detect, is_libsvm};
 use crate::job::predictor::Predictor;
 use crate::job::topic_model::TopicModel;
-use crate::job::{JobError, Ranks};
+use crate::job::{Ranks, threads_of};
 use crate::lda::LdaSettings;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
@@ -37,6 +39,8 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         return predict(args, registry, &Ranks::One);
     };
     let ranks = Ranks::Mpi(&world);
+    // As in a run: the cores of a host belong to its ranks.
+    drop(rayon::ThreadPoolBuilder::new().num_threads(threads_of(0, &ranks)).build_global());
     let outcome = predict(args, registry, &ranks);
     // The others wait for rank 0 here: ending MPI waits as well, but takes all of a core.
     drop(world.agree(Ok(())));
@@ -156,18 +160,6 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
         Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
     }?;
     output.finish()
-}
-
-/// The result of this rank if all ranks succeeded. Otherwise an error: rank 0's own if it failed, and on the others that of the first that
-/// failed. Every rank calls this.
-fn agree<T>(ranks: &Ranks, mine: anyhow::Result<T>) -> anyhow::Result<T> {
-    match mine {
-        Ok(value) => Ok(ranks.agree(Ok(value))?),
-        Err(error) => {
-            let of_some_rank = ranks.agree::<T>(Err(JobError::Topics(format!("{error:#}"))));
-            if ranks.is_root() { Err(error) } else { Ok(of_some_rank?) }
-        }
-    }
 }
 
 /// Whether the reader of the output, such as `head`, has closed it.

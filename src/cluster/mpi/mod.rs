@@ -7,7 +7,7 @@
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
 //! | a request to all by a broadcast posted in advance | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
-//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce |
+//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce, unless the sums are large and sparse |
 //!
 //! Sums of floating-point numbers are point-to-point by default, because only then are their bits the same on any number of ranks.
 
@@ -26,7 +26,7 @@ use super::fault::{self, Action, Activity, EXIT_CODE, Fault, guard};
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
-use super::options::{JobOptions, RequestDelivery, Sums};
+use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
 use super::run::{Outcome, Recorder, serve_recorder};
 use super::work::{Completed, WorkerContext};
@@ -93,7 +93,7 @@ fn run_typed<N: Number>(
     let hosted = if rank == 0 { node.host_server(saved) } else { Ok(()) };
     node.broadcasts = transport.broadcasts.is_some().then(VecDeque::new);
     if transport.reduces {
-        node.use_allreduce();
+        node.use_allreduce(N::EXACT && options.collectives.integer_sums == IntegerSums::Auto);
     }
     let worker =
         WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store, states: options.states };
@@ -133,8 +133,11 @@ struct Transport<N: Number> {
 impl<N: Number> Transport<N> {
     fn new(world: &World, options: &JobOptions, layout: Layout) -> Self {
         let hosting = layout.hosting();
-        let sums = if N::EXACT { options.collectives.integer_sums } else { options.collectives.float_sums };
-        let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<N>().is_some();
+        let allreduce = match N::EXACT {
+            true => options.collectives.integer_sums != IntegerSums::PointToPoint,
+            false => options.collectives.float_sums == Sums::Allreduce,
+        };
+        let reduces = allreduce && hosting.len() > 1 && collectives::datatype::<N>().is_some();
         let broadcasts = options.collectives.requests == RequestDelivery::Broadcast && layout.ranks > 1;
         Self {
             wire: Wire::new(world),

@@ -146,7 +146,8 @@ impl World {
             }))
             .collect();
         let total = starts.last().map_or(0, |&end| end as usize);
-        let mut all = vec![0_u8; total];
+        // Not empty: MPI takes the addresses of two empty arrays for the same buffer.
+        let mut all = vec![0_u8; total.max(1)];
         // SAFETY: lengths and starts outlive the wait, and the pieces lie side by side within the buffer; only rank 0 receives.
         complete(|request| unsafe {
             let (send, receive) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast());

@@ -43,7 +43,7 @@ fn a_request_for_states_that_overtakes_the_start_packet_waits_for_the_agents() {
     for (rank, hosted) in [(1, vec![1]), (3, vec![])] {
         let mut node = echo_node(rank, 4);
         let packet = |head| Packet { head, body: Body::empty() };
-        node.handle(packet(Head::Quiesce { expected: Vec::new(), saved_here: BTreeSet::new(), checkpoint: Some(1) })).unwrap();
+        node.handle(packet(Head::Quiesce { expected: Vec::new(), saved_here: BTreeSet::new(), wants_states: true })).unwrap();
         assert_eq!(sent_states(&mut node), None, "rank {rank}");
         node.handle(packet(Head::Start { saved: Vec::new() })).unwrap();
         for work in std::mem::take(&mut node.work) {
@@ -63,7 +63,7 @@ fn a_transfer_is_saved_by_the_rank_that_is_asked_to() {
         node.handle(packet(Head::Start { saved: Vec::new() }, &[])).unwrap();
         node.work.clear();
         node.complete(Completed::AgentMade { id: 1, agent: agent(1) }).unwrap();
-        node.handle(packet(Head::Quiesce { expected: vec![(1, 7)], saved_here: saved_here.clone(), checkpoint: Some(1) }, &[]))
+        node.handle(packet(Head::Quiesce { expected: vec![(1, 7)], saved_here: saved_here.clone(), wants_states: true }, &[]))
             .unwrap();
         assert_eq!(sent_states(&mut node), None, "the transfer has not arrived");
         node.handle(packet(Head::Total { request: 7, part: 0, parts: 1, to: vec![1] }, &[2.5, 3.5])).unwrap();

@@ -164,8 +164,9 @@ impl MethodSettings for TopicDsgldSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        // Documents are packed; an entry has one or two bytes for the word, and one for the number of tokens if there are several.
-        let document_bytes = DocumentBytes { document: 8, entry: 2, token: 0 };
+        // Documents are packed: an entry has one or two bytes for the word, and one for the number of tokens if there are several. While they
+        // are read, the array grows by doubling.
+        let document_bytes = DocumentBytes { document: 8, entry: 4, token: 0 };
         ResourceEstimate { document_bytes, ..self.chains().estimate(agents, parameters) }
     }
 
