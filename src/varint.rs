@@ -1,4 +1,4 @@
-//! Integers in as many bytes as they need, seven bits in each: LEB128 without sign.
+//! Integers in as many bytes as they need: unsigned LEB128, with seven bits in each byte.
 
 use std::slice::Iter;
 
@@ -11,7 +11,7 @@ pub fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// The number of bytes of a number.
+/// The number of bytes that a number takes.
 pub fn length(number: u64) -> usize {
     (64 - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_survive_a_round_trip_in_the_stated_bytes() {
+    fn numbers_survive_a_round_trip_and_have_the_computed_length() {
         let numbers = [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX >> 1, u64::MAX];
         let mut bytes = Vec::new();
         for number in numbers {

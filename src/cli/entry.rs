@@ -35,6 +35,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Recalibrate(args) => recalibrate::run(args, registry),
         Command::Sweep(args) => sweep::run(args, registry),
         Command::Env(args) => env::run(args),
+        Command::Predict(args) => predict::run(args, registry),
         // The other subcommands run in a single process, however many were launched.
         _ if !speaks => Ok(ExitCode::SUCCESS),
         Command::Init(args) => init::run(args, registry),
@@ -43,7 +44,6 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),
         Command::Topics(args) => topics::run(args, registry),
-        Command::Predict(args) => predict::run(args, registry),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Plan(args) => plan::run(args),

@@ -73,8 +73,9 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
     // The tables are in it too, and grow until the end.
     let checkpoint = match checkpoint {
-        Some(bytes) => format!(", and some {} of a checkpoint", text::bytes(bytes.saturating_add(TABLES))),
-        None => ", and a checkpoint".to_owned(),
+        // Two are kept while the next one is written.
+        Some(bytes) => format!(", and up to {} of checkpoints", text::bytes(bytes.saturating_add(TABLES).saturating_mul(3))),
+        None => ", and checkpoints".to_owned(),
     };
     let of_run = if runs > 1 { "for the first run: " } else { "" };
     lines.push(("disk", format!("{of_run}{draws}{pointwise}{checkpoint}")));

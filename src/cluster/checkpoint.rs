@@ -54,7 +54,7 @@ pub struct Checkpoint {
     pub saving_seconds: f64,
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
-    /// The state of each agent; none if the run is over and ranks store their states.
+    /// The state of each agent; none if the run is over and ranks store their states, or if they could not be stored.
     pub(super) agents: Vec<(AgentId, SavedState)>,
     pub(super) transfers: Vec<SavedTransfer>,
     pub(super) promised_transfers: Vec<Vec<Promise>>,
@@ -164,10 +164,10 @@ impl Checkpoint {
         Err(format!("the checkpoint holds a run of {} in {}, not of {method} in {number}", self.method, self.number))
     }
 
-    /// Replaces the file at `path` atomically by this checkpoint. What was there becomes the file `previous`, if that is given.
+    /// Writes the checkpoint to `path`. The checkpoint that was there becomes `previous`, if that is given.
     ///
     /// # Errors
-    /// If it cannot be written; the old checkpoint is then untouched.
+    /// If it cannot be written. The old checkpoint is then at `path` or at `previous`.
     pub fn write(&self, path: &Path, previous: Option<&Path>) -> Result<(), CheckpointError> {
         let bytes = self.to_bytes()?;
         let partial = PartialFile::new(path);

@@ -509,7 +509,8 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// Saves the states of this rank's agents, and the transfers of these requests. The inner error says why they could not be stored.
+    /// Saves the states of this rank's agents, and the transfers of these requests. The inner error is that of
+    /// the store, with which the run goes on.
     fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
         let fault = &RefCell::new(None);
         let mut ids = Vec::with_capacity(self.agents.len());
@@ -529,12 +530,12 @@ impl<N: Number> Node<N> {
         }
         let mut transfers = Vec::with_capacity(self.transfers.len());
         for (&request, transfer) in &self.transfers {
-            let form = saved_here.contains(&request).then(|| {
+            let encoding = saved_here.contains(&request).then(|| {
                 let (bytes, is_packed) = SavedBody::to_bytes(&transfer.body);
                 states.push(Box::new(move |to| Ok(to.write_all(&bytes)?)));
                 (transfer.body.len(), is_packed)
             });
-            transfers.push((request, transfer.to.clone(), form));
+            transfers.push((request, transfer.to.clone(), encoding));
         }
         let stored = match &self.states {
             Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(states)))?,
@@ -550,10 +551,10 @@ impl<N: Number> Node<N> {
         };
         let agents = ids.into_iter().zip(&mut stored).collect();
         let mut saved_body = |(values, is_packed)| Some(SavedBody { values, is_packed, bytes: stored.next()? });
-        let saved_transfer = |(request, to, form): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
+        let saved_transfer = |(request, to, encoding): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
             request,
             to,
-            body: form.and_then(&mut saved_body),
+            body: encoding.and_then(&mut saved_body),
         };
         Ok(Ok(Saved { agents, transfers: transfers.into_iter().map(saved_transfer).collect() }))
     }

@@ -16,7 +16,7 @@ pub enum SavedState {
     Stored(StoredState),
 }
 
-/// The states that a rank has stored for a checkpoint.
+/// Identifies what a rank has stored for a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartId {
     /// A random number of the job, so that a rank of a killed job never writes what another job uses.
@@ -30,9 +30,9 @@ pub struct PartId {
 /// A state that a [`StateStore`] has stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredState {
-    /// What it is part of.
+    /// The part of the checkpoint that has it.
     pub part: PartId,
-    /// Where it begins there.
+    /// Its offset there.
     pub start: u64,
     /// The number of bytes.
     pub bytes: u64,
@@ -46,9 +46,9 @@ pub type WriteState<'a> = Box<dyn FnOnce(&mut dyn Write) -> Result<()> + 'a>;
 /// Why states were not saved.
 #[derive(Debug)]
 pub enum NotSaved {
-    /// A state does not write itself.
+    /// A state could not be serialized.
     State(BoxError),
-    /// The store fails.
+    /// The store could not be written.
     Store(BoxError),
 }
 
@@ -67,7 +67,7 @@ pub trait StateStore: Debug + Send + Sync {
     fn load(&self, state: &StoredState) -> Result<Vec<u8>>;
 }
 
-/// Saves states as they are.
+/// Keeps states in memory.
 pub(super) fn in_memory(states: Vec<WriteState>) -> Result<Vec<SavedState>, NotSaved> {
     let written = states.into_iter().map(|write| {
         let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn in_memory(states: Vec<WriteState>) -> Result<Vec<SavedState>, NotS
 }
 
 impl SavedState {
-    /// The bytes that are not stored elsewhere.
+    /// The number of bytes that are held here.
     pub(super) fn bytes_here(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,

@@ -38,7 +38,9 @@ pub enum JobError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A checkpoint cannot be read now, and may be whole.
-    #[error("{0}. Nothing was changed: try again when the file system is in order")]
+    #[error(
+        "{0}. Nothing was changed: try again when the file system is in order. If the error stays, move this file away, and the run resumes from the checkpoint before it"
+    )]
     UnreadableCheckpoint(String),
     /// The checkpoint is one of another method.
     #[error("{cause}: delete {} to start the run from the beginning, or choose another --output", folder.display())]

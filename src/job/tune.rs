@@ -12,7 +12,7 @@ use crate::methods::tuning::{FindMode, FindStarts, Found, MeasureNoise, Measurem
 use crate::methods::{Problem, Table};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
-use crate::results::{Grid, RunFolder};
+use crate::results::{Grid, RunFolder, has_checkpoint};
 use crate::settings::inline;
 use ndarray::ArrayView2;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ fn kept(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
     };
     match folder.kept_tuning()? {
         Some(kept) => Findings::from_bytes(&kept, Some(dim)).map(|_| kept).map_err(unusable),
-        None if folder.checkpoint().exists() => Err(unusable("the file is missing".into())),
+        None if has_checkpoint(folder.path()) => Err(unusable("the file is missing".into())),
         None => Ok(Vec::new()),
     }
 }

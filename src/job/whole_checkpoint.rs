@@ -118,17 +118,18 @@ fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Res
     let (rank, count) = if parts.is_shared() { (ranks.rank(), ranks.count()) } else { (0, 1) };
     let mut mine = states.iter().skip(rank as usize).step_by(count as usize);
     let verified = if ranks.is_root() || parts.is_shared() { mine.try_for_each(|state| parts.verify(state)) } else { Ok(()) };
-    let text = match verified {
-        Ok(()) => String::new(),
-        Err(cause) => format!("{}{cause}", if cause.may_pass() { 'u' } else { 'd' }),
+    let mine: (Option<String>, Option<String>) = match verified {
+        Ok(()) => (None, None),
+        Err(cause) if cause.may_pass() => (Some(cause.to_string()), None),
+        Err(cause) => (None, Some(cause.to_string())),
     };
-    let first = ranks.collect(text.as_bytes()).into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
-    // What may be whole counts more than what is damaged: nothing is given up.
-    Ok(match first.filter(|text| !text.is_empty()).max() {
-        None => Ok(()),
-        Some(text) if text.starts_with('u') => Err(Refused::Unreadable(text[1..].to_owned())),
-        Some(text) => Err(Refused::Damaged(text[1..].to_owned())),
-    })
+    let of_ranks = ranks.collect(&encode("what a rank has found", &mine).map_err(unreadable)?);
+    let of_ranks: Vec<(Option<String>, Option<String>)> =
+        of_ranks.iter().map(|bytes| decode("what a rank has found", bytes)).collect::<Result<_, _>>().map_err(unreadable)?;
+    // A checkpoint that may be whole is not given up because another rank has found damage.
+    let unreadable = of_ranks.iter().find_map(|(unreadable, _)| unreadable.clone()).map(Refused::Unreadable);
+    let damaged = || of_ranks.iter().find_map(|(_, damaged)| damaged.clone()).map(Refused::Damaged);
+    Ok(unreadable.or_else(damaged).map_or(Ok(()), Err))
 }
 
 /// Prepares rank 0 to resume from a checkpoint, and reports if it is not the newest one.
@@ -145,7 +146,7 @@ fn use_it(
         folder.set_damaged_checkpoint_aside()?;
     } else if is_previous {
         folder.print_message(&format!(
-            "note: the last checkpoint is missing; the run resumes from the one before it, after round {round}"
+            "note: checkpoint.bin is missing: the run resumes from checkpoint.previous.bin, after round {round}"
         ));
     }
     if !parts.is_shared() {

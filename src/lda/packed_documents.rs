@@ -1,14 +1,14 @@
-//! Documents that are kept in little more than a byte per token, and unpacked a few at a time, such as those of a minibatch.
+//! Documents that are kept in one to three bytes for each distinct word, and unpacked a few at a time, such as those of a minibatch.
 //!
-//! A document is a sequence of varints. An entry is 2 g + m, with g the number of words of the vocabulary between the previous word and this
-//! one, and m = 1 if the document has several tokens of it; then their number less 2 follows.
+//! A document is a sequence of varints. Each distinct word is an entry 2 g + m: g is the number of words of the vocabulary that are skipped
+//! since the previous entry, and m = 1 if the document has more than one token of it. In this case the number of tokens less 2 follows.
 
 use super::documents::{Bag, DocumentSource, Documents};
 use crate::varint;
 use std::error::Error;
 use std::slice::Iter;
 
-/// Documents that are read at once.
+/// The number of documents that are read at once.
 const READ_AT_ONCE: usize = 4096;
 
 /// Documents in compressed form.
@@ -63,7 +63,7 @@ impl PackedDocuments {
         self.len() == 0
     }
 
-    /// The largest number of tokens of a word in a document.
+    /// The largest count of a word in a document.
     pub fn largest_count(&self) -> u32 {
         self.largest_count
     }
@@ -72,27 +72,27 @@ impl PackedDocuments {
     ///
     /// # Panics
     /// If there is no such document.
-    pub fn unpack(&self, numbers: &[usize], documents: &mut Documents) {
+    pub fn unpack(&self, indices: &[usize], documents: &mut Documents) {
         documents.clear(self.vocabulary);
         let (mut words, mut counts) = (Vec::new(), Vec::new());
-        for &number in numbers {
+        for &index in indices {
             words.clear();
             counts.clear();
-            let mut bytes = self.bytes[self.starts[number]..self.starts[number + 1]].iter();
+            let mut bytes = self.bytes[self.starts[index]..self.starts[index + 1]].iter();
             let mut first_possible = 0;
             while let Some(entry) = varint::next(&mut bytes) {
                 let word = first_possible + (entry >> 1) as u32;
                 first_possible = word + 1;
                 words.push(word);
-                counts.push(if entry & 1 == 1 { more_than_one(&mut bytes) } else { 1 });
+                counts.push(if entry & 1 == 1 { repeated_count(&mut bytes) } else { 1 });
             }
             documents.push(&words, &counts);
         }
     }
 }
 
-/// The number of tokens that follows an entry.
-fn more_than_one(bytes: &mut Iter<u8>) -> u32 {
+/// The count of a word after an entry with m = 1.
+fn repeated_count(bytes: &mut Iter<u8>) -> u32 {
     let Some(less_two) = varint::next(bytes) else { panic!("a packed document ends in the middle of an entry") };
     less_two as u32 + 2
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// After this time and so many attempts the run is stopped: what it computes could not be kept. Attempts wait for tasks in progress.
+/// The run is stopped after this time, but not before so many attempts: with long tasks they are rare.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 const LEAST_ATTEMPTS: u32 = 5;
 
@@ -18,28 +18,28 @@ pub(super) struct FailedSaves {
 }
 
 impl FailedSaves {
-    /// The first one.
+    /// The first failure.
     pub fn first(now: Instant) -> Self {
         Self { since: now, wait: FIRST_WAIT, last: now, attempts: 1 }
     }
 
-    /// Another one.
+    /// Counts another failure.
     pub fn another(&mut self, now: Instant) {
         (self.wait, self.last) = ((2 * self.wait).min(LONGEST_WAIT), now);
         self.attempts += 1;
     }
 
-    /// The time between the last one and the next attempt.
+    /// The usual pause before the next attempt.
     pub fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// Whether to try again.
-    pub fn is_time(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) >= self.wait
+    /// Whether this pause after the last attempt is over.
+    pub fn is_over(&self, pause: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) >= pause
     }
 
-    /// Whether this has lasted too long.
+    /// Whether to give up.
     pub fn is_hopeless(&self, now: Instant) -> bool {
         self.attempts >= LEAST_ATTEMPTS && now.saturating_duration_since(self.since) >= PATIENCE
     }
@@ -54,7 +54,7 @@ mod tests {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut failed = FailedSaves::first(begin);
-        assert!(!failed.is_time(at(4)) && failed.is_time(at(5)));
+        assert!(!failed.is_over(failed.wait(), at(4)) && failed.is_over(failed.wait(), at(5)));
         let mut now = 0;
         let mut attempts = 0;
         while !failed.is_hopeless(at(now)) {
@@ -62,7 +62,7 @@ mod tests {
             failed.another(at(now));
             attempts += 1;
         }
-        assert!(!failed.is_time(at(now + 59)) && failed.is_time(at(now + 60)));
+        assert!(!failed.is_over(failed.wait(), at(now + 59)) && failed.is_over(failed.wait(), at(now + 60)));
         assert_eq!((now, attempts), (1815, 33));
         // Tasks of an hour.
         let mut rare = FailedSaves::first(begin);

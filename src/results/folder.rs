@@ -42,8 +42,9 @@ pub const TRAFFIC: &str = "traffic";
 pub const AGENT_BYTES: &str = "agent_bytes";
 /// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
-/// A run that is asked to stop and cannot be saved tries again for this time.
+/// How long a run that is asked to stop goes on trying to save, and the pause between attempts.
 const TIME_TO_STOP: Duration = Duration::from_secs(20);
+const PAUSE_WHILE_STOPPING: Duration = Duration::from_secs(2);
 /// How often a job that waits looks whether somebody asks it to stop.
 const POLL: Duration = Duration::from_millis(100);
 /// The time between checkpoints is at least this multiple of the time that the last one took.
@@ -88,9 +89,11 @@ pub struct RunFolder {
     progress: Progress,
     /// Seconds of the run so far.
     seconds: f64,
-    /// Seconds spent on writing the result file: in total, and the last time.
+    /// Seconds spent on saving: in total, and for the last checkpoint.
     saving_seconds: f64,
     last_saving_seconds: f64,
+    /// Seconds that the result file has taken the last time.
+    writing_seconds: f64,
     /// Bytes of draws that ranks have stored since the result file was last written.
     stored: StoredByRank,
     /// Whether the result file has all draws and rows of tables.
@@ -142,6 +145,7 @@ impl RunFolder {
             seconds: 0.0,
             saving_seconds: 0.0,
             last_saving_seconds: 0.0,
+            writing_seconds: 0.0,
             stored: StoredByRank::new(),
             has_all_draws: false,
             display: Display::new(reporting),
@@ -289,7 +293,7 @@ impl RunFolder {
         rows.flat_map(|row| &row.values).map(|value| value.1).sum()
     }
 
-    /// Whether the run was saved and stopped before its end.
+    /// Whether the run was stopped before its end, saved or not.
     pub fn was_stopped(&self) -> bool {
         self.was_stopped
     }
@@ -341,8 +345,7 @@ impl RunFolder {
             Some(stored_draws) => writer.write_complete(&self.rows, state, stored_draws),
             None => writer.write(&self.rows, state),
         };
-        self.last_saving_seconds = since.elapsed().as_secs_f64();
-        self.saving_seconds += self.last_saving_seconds;
+        self.writing_seconds = since.elapsed().as_secs_f64();
         written
     }
 
@@ -439,7 +442,7 @@ impl RunFolder {
         let folder = self.path.display();
         self.print_message(&match self.stopped_unsaved {
             false => format!("stopped and saved in {folder}; the same command resumes it"),
-            true => format!("stopped without saving in {folder}; the same command resumes it {}", self.from_last_checkpoint()),
+            true => format!("stopped without saving in {folder}: with the same command {}", self.from_last_checkpoint()),
         });
     }
 
@@ -455,16 +458,16 @@ impl RunFolder {
         Ok(checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?)
     }
 
-    /// The same as [`RunFolder::write_all_results`] for a run that is over: tries again while the file system fails.
+    /// The same after the last round, repeated while the file system fails.
     ///
     /// # Errors
-    /// If it has failed for long, or somebody asks the run to stop.
+    /// If it still fails after half an hour, or some time after a request to stop.
     fn write_all_results_patiently(&mut self, finished: bool, seconds: f64) -> Result<()> {
         while let Err(cause) = self.write_all_results(finished, seconds) {
-            if !cause.may_pass() || self.is_hopeless(&cause) {
+            if !cause.may_pass() || self.count_failed_save(&cause) {
                 return Err(cause);
             }
-            while self.failed_saves.is_some_and(|failed| !failed.is_time(Instant::now())) && !stop::asked() {
+            while !self.is_time_to_try_again() {
                 std::thread::sleep(POLL);
             }
         }
@@ -472,9 +475,9 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Counts and reports a failed attempt to save. Returns whether the run is to be stopped: it could not be saved for long, or somebody
-    /// has asked for it.
-    fn is_hopeless(&mut self, cause: &dyn std::fmt::Display) -> bool {
+    /// Counts and reports a failed attempt to save. Returns whether the run must stop: it could not be saved for long, or somebody has asked
+    /// for it some time ago.
+    fn count_failed_save(&mut self, cause: &dyn std::fmt::Display) -> bool {
         let now = Instant::now();
         let failed = match &mut self.failed_saves {
             Some(failed) => {
@@ -487,18 +490,23 @@ impl RunFolder {
             self.stops_since.get_or_insert(now);
         }
         let is_late = self.stops_since.is_some_and(|since| now.saturating_duration_since(since) >= TIME_TO_STOP);
-        let is_hopeless = failed.is_hopeless(now) || stop::was_terminated() || is_late;
-        if is_hopeless {
+        let must_stop = failed.is_hopeless(now) || stop::was_terminated() || is_late;
+        if must_stop {
             self.warn(&format!("the run cannot be saved: {cause}"));
         } else {
-            let seconds = failed.wait().as_secs();
+            let seconds = pause(failed).as_secs();
             self.warn(&format!(
-                "the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, it resumes {}",
+                "the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, {}",
                 if self.rounds_left() > 0 { "goes on, and " } else { "" },
                 self.from_last_checkpoint()
             ));
         }
-        is_hopeless
+        must_stop
+    }
+
+    /// Whether the pause after a failed attempt to save is over.
+    fn is_time_to_try_again(&self) -> bool {
+        self.failed_saves.is_none_or(|failed| failed.is_over(pause(failed), Instant::now()))
     }
 
     /// Reports that the run is saved after attempts that have failed, if there were any.
@@ -513,11 +521,11 @@ impl RunFolder {
         self.display.announce(&format!("warning: {text}"));
     }
 
-    /// Where the run would resume.
+    /// What the next job does with the run.
     fn from_last_checkpoint(&self) -> String {
         match &self.last_saved {
-            Some(saved) => format!("after round {}", saved.round),
-            None => "at its beginning".into(),
+            Some(saved) => format!("it resumes after round {}", saved.round),
+            None => "it starts again".into(),
         }
     }
 
@@ -531,12 +539,12 @@ impl RunFolder {
         self.last_rounds.is_some_and(|last| self.rounds_left() >= last)
     }
 
-    /// Whether this is the time for the checkpoint from which the run could be made longer: late, and, as tasks in progress are completed
-    /// before it is taken, not too late. A result file that takes long to save has no such checkpoint.
+    /// Whether to take the checkpoint from which the run can be made longer. It must precede the last rounds, and the tasks in progress are
+    /// completed before it is taken. Runs whose result file takes long to write have none.
     fn is_time_for_late_checkpoint(&self) -> bool {
         let Some(last) = self.last_rounds.filter(|_| !self.has_late_checkpoint) else { return false };
         let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
-        let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds <= self.seconds;
+        let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.writing_seconds <= self.seconds;
         is_cheap && (least_left..=most_left).contains(&self.rounds_left())
     }
 
@@ -601,11 +609,14 @@ impl Recorder for RunFolder {
         let pending = self.writer.as_ref().map_or(0, RunWriter::pending);
         if pending > MAX_PENDING_BYTES {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
-            let is_time = self.failed_saves.is_none_or(|failed| failed.is_time(Instant::now()));
-            if is_time && pending as u64 > size / RESULT_FILE_DIVISOR {
-                match self.write_results(false, self.seconds, None) {
-                    // The draws stay in memory. The next checkpoint stops the run if this does not pass.
-                    Err(cause) if cause.may_pass() => drop(self.is_hopeless(&cause)),
+            // After a failure, the next checkpoint writes them or stops the run.
+            if self.failed_saves.is_none() && pending as u64 > size / RESULT_FILE_DIVISOR {
+                let written = self.write_results(false, self.seconds, None);
+                self.saving_seconds += self.writing_seconds;
+                match written {
+                    Err(cause) if cause.may_pass() => {
+                        self.count_failed_save(&cause);
+                    }
                     written => written?,
                 }
             }
@@ -630,7 +641,7 @@ impl Recorder for RunFolder {
         // In the last rounds, the checkpoint from which the run could be made longer is kept.
         let is_allowed = !self.is_extendable || self.is_before_last_rounds();
         match self.failed_saves {
-            Some(failed) => (self.stop_announced || is_allowed) && failed.is_time(Instant::now()),
+            Some(_) => (self.stop_announced || is_allowed) && self.is_time_to_try_again(),
             None => self.stop_announced || is_allowed && self.saved_at.elapsed() >= every || self.is_time_for_late_checkpoint(),
         }
     }
@@ -645,13 +656,16 @@ impl Recorder for RunFolder {
         if !checkpoint.finished {
             let since = Instant::now();
             let now = SavedCheckpoint::of(&checkpoint);
-            if let Err(cause) = self.save(&mut checkpoint) {
+            let saved = self.save(&mut checkpoint);
+            let saving_seconds = checkpoint.saving_seconds + since.elapsed().as_secs_f64();
+            self.saving_seconds += saving_seconds;
+            if let Err(cause) = saved {
                 // The parts of other ranks would take room.
                 parts::delete(&self.path, &now.parts);
                 if !may_pass(cause.as_ref()) {
                     return Err(cause);
                 }
-                self.stopped_unsaved = self.is_hopeless(&cause);
+                self.stopped_unsaved = self.count_failed_save(&cause);
                 return Ok(if self.stopped_unsaved { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue });
             }
             self.has_late_checkpoint |= self.is_time_for_late_checkpoint();
@@ -661,15 +675,23 @@ impl Recorder for RunFolder {
             drop(parts::clear(&self.path, &kept));
             self.last_saved = Some(now);
             self.report_recovery();
-            self.last_saving_seconds = since.elapsed().as_secs_f64() + checkpoint.saving_seconds;
-            self.saving_seconds += checkpoint.saving_seconds;
+            self.last_saving_seconds = saving_seconds;
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
     }
 }
 
-/// Whether a failure to save may pass. Ranks report theirs as text: they write files and nothing else.
+/// The pause after a failed attempt to save.
+fn pause(failed: FailedSaves) -> Duration {
+    match (stop::was_terminated(), stop::asked()) {
+        (true, _) => Duration::ZERO,
+        (false, true) => PAUSE_WHILE_STOPPING,
+        (false, false) => failed.wait(),
+    }
+}
+
+/// Whether a failure to save may pass. Those of other ranks arrive as text, and are always failures to write a file.
 fn may_pass(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     if let Some(cause) = cause.downcast_ref::<ResultsError>() {
         return cause.may_pass();

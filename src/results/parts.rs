@@ -1,7 +1,7 @@
 //! Parts of checkpoints: files in the folder of a run in which each rank stores the states of its agents.
 //!
-//! A part is the bytes of the states, one after the other. The checkpoint that it belongs to has the places and the hashes of the states, so
-//! that a run can be resumed on other ranks, and no part is used that a job has not completed.
+//! A part is the bytes of the states, one after the other. The checkpoint has the offset and the hash of each state. A run can therefore be
+//! resumed on other ranks, and parts of incomplete checkpoints are never used.
 
 use super::error::{Result, ResultsError};
 use crate::cluster::{self, NotSaved, PartId, Rank, SavedState, StateStore, StoredState, WriteState};
@@ -18,7 +18,7 @@ const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_BYTES_OF_MANY: u64 = 1 << 16;
 /// How many ranks are many.
 const MANY_RANKS: u32 = 64;
-/// States are read in pieces of this size where only their hash is of interest.
+/// The size of buffers for reading and writing.
 const PIECE: usize = 1 << 20;
 
 /// Stores the states of this rank.
@@ -88,7 +88,7 @@ impl StateStore for CheckpointParts {
         for write in states {
             let start = part.length;
             let outcome = write(&mut part);
-            part.result()?;
+            part.check_written()?;
             outcome.map_err(NotSaved::State)?;
             let hash = *part.hasher.finalize().as_bytes();
             part.hasher.reset();
@@ -118,7 +118,7 @@ struct PartWriter {
     path: PathBuf,
     least_bytes: u64,
     buffer: Vec<u8>,
-    /// The file, once there is more than fits into the buffer.
+    /// The file, once the states do not stay in memory.
     file: Option<File>,
     /// The number of bytes so far.
     length: u64,
@@ -169,7 +169,7 @@ impl PartWriter {
     }
 
     /// Whether everything could be written.
-    fn result(&mut self) -> std::result::Result<(), NotSaved> {
+    fn check_written(&mut self) -> std::result::Result<(), NotSaved> {
         let failed = ResultsError::io(&self.path, "write");
         self.failure.take().map_or(Ok(()), |cause| Err(NotSaved::Store(failed(cause).into())))
     }
@@ -182,7 +182,7 @@ impl PartWriter {
         let synced = self.flush_buffer().and_then(|()| self.file.as_ref().map_or(Ok(()), File::sync_all));
         let synced = synced.and_then(|()| sync_folder_of(&self.path));
         self.failure = synced.err();
-        self.result()?;
+        self.check_written()?;
         self.is_finished = true;
         Ok(None)
     }
@@ -203,7 +203,7 @@ impl Write for PartWriter {
 
 impl Drop for PartWriter {
     fn drop(&mut self) {
-        // A part of a part would take room on a full disk.
+        // An incomplete part would take room on a full disk.
         if self.file.take().is_some() && !self.is_finished {
             drop(fs::remove_file(&self.path));
         }

@@ -2,7 +2,7 @@
 //!
 //! A file is a sequence of blocks: length of the header (u64), header (a block without its values), length of the values in bytes (u64),
 //! values; all little-endian. At a checkpoint, ranks close their files and report the lengths; rank 0 then collects and deletes the files.
-//! Files of a job that was killed are later than the last checkpoint and are discarded.
+//! Draws of a killed job come after its last checkpoint and are discarded.
 
 use super::error::{Result, ResultsError};
 use crate::cluster::codec::{decode, encode};
@@ -25,8 +25,7 @@ const VISIBILITY_DELAY: Duration = Duration::from_secs(90);
 pub struct Spool {
     path: PathBuf,
     open: Mutex<Option<(BufWriter<File>, u64)>>,
-    /// Whether this job has written the file. It goes on with it until rank 0 has collected and deleted it, which fails if the run cannot be
-    /// saved.
+    /// Whether this job has written the file. Draws are appended until rank 0 has collected and deleted it, which a failed checkpoint does not.
     has_written: AtomicBool,
 }
 
@@ -51,7 +50,7 @@ impl Spool {
             }
             _ => {}
         }
-        let length = self.uncollected();
+        let length = self.uncollected()?;
         let mut options = File::options();
         options.create(true).write(true).truncate(length == 0).append(length > 0);
         let file = options.open(&self.path).map_err(ResultsError::io(&self.path, "create"))?;
@@ -62,9 +61,15 @@ impl Spool {
 
 impl Spool {
     /// The length of the file, if this job has written it and rank 0 has not collected it.
-    fn uncollected(&self) -> u64 {
-        let length = || File::open(&self.path).and_then(|file| file.metadata()).map_or(0, |file| file.len());
-        if self.has_written.load(Ordering::Relaxed) { length() } else { 0 }
+    fn uncollected(&self) -> Result<u64> {
+        if !self.has_written.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match File::open(&self.path).and_then(|file| file.metadata()) {
+            Ok(file) => Ok(file.len()),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(0),
+            Err(cause) => Err(ResultsError::io(&self.path, "open")(cause)),
+        }
     }
 }
 
@@ -89,7 +94,7 @@ impl DrawStore for Spool {
 
     fn flush(&self) -> cluster::Result<u64> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((file, length)) = open else { return Ok(self.uncollected()) };
+        let Some((file, length)) = open else { return Ok(self.uncollected()?) };
         // Network file systems report failed writes at this point.
         let synced = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
         synced.map_err(ResultsError::io(&self.path, "write"))?;
@@ -273,7 +278,7 @@ mod tests {
         DrawBlock { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
     }
 
-    fn rested(spools: &[Spool]) -> StoredByRank {
+    fn flushed(spools: &[Spool]) -> StoredByRank {
         (0..).zip(spools).map(|(rank, spool)| (rank, spool.flush().unwrap())).collect()
     }
 
@@ -285,11 +290,11 @@ mod tests {
     fn stored_draws_are_collected_in_the_order_of_chains() {
         let run = tempfile::tempdir().unwrap();
         let spools: Vec<Spool> = (0..3).map(|rank| Spool::new(run.path(), rank)).collect();
-        assert!(collected(run.path(), &rested(&spools)).is_empty());
+        assert!(collected(run.path(), &flushed(&spools)).is_empty());
         spools[2].put(vec![block(1, 2, &[5.0, 6.0])]).unwrap();
         spools[0].put(vec![block(1, 0, &[1.0, 2.0, 3.0, 4.0]), block(0, 0, &[9.0, 9.0])]).unwrap();
         spools[2].put(vec![block(0, 1, &[])]).unwrap();
-        let stored = rested(&spools);
+        let stored = flushed(&spools);
         assert_eq!(stored[&1], 0);
         let all = [block(0, 0, &[9.0, 9.0]), block(0, 1, &[]), block(1, 0, &[1.0, 2.0, 3.0, 4.0]), block(1, 2, &[5.0, 6.0])];
         assert_eq!(collected(run.path(), &stored), all);
@@ -303,7 +308,7 @@ mod tests {
         assert!(!folder_of(run.path()).exists());
         clear(run.path()).unwrap();
         spools[0].put(vec![block(2, 0, &[7.0, 8.0])]).unwrap();
-        assert_eq!(collected(run.path(), &rested(&spools)), [block(2, 0, &[7.0, 8.0])]);
+        assert_eq!(collected(run.path(), &flushed(&spools)), [block(2, 0, &[7.0, 8.0])]);
     }
 
     #[test]
@@ -312,20 +317,20 @@ mod tests {
         let spool = [Spool::new(run.path(), 0)];
         let [first, second] = [block(0, 0, &[1.0, 2.0]), block(0, 1, &[3.0, 4.0])];
         spool[0].put(vec![first.clone()]).unwrap();
-        rested(&spool);
+        flushed(&spool);
         // The checkpoint has failed: with nothing new, and with another draw.
-        assert_eq!(collected(run.path(), &rested(&spool)), [first.clone()]);
+        assert_eq!(collected(run.path(), &flushed(&spool)), [first.clone()]);
         spool[0].put(vec![second.clone()]).unwrap();
-        assert_eq!(collected(run.path(), &rested(&spool)), [first, second.clone()]);
+        assert_eq!(collected(run.path(), &flushed(&spool)), [first, second.clone()]);
         clear(run.path()).unwrap();
-        assert!(collected(run.path(), &rested(&spool)).is_empty());
+        assert!(collected(run.path(), &flushed(&spool)).is_empty());
         // Files of an earlier job are no draws of this one.
         spool[0].put(vec![second.clone()]).unwrap();
-        rested(&spool);
+        flushed(&spool);
         let later = [Spool::new(run.path(), 0)];
-        assert!(collected(run.path(), &rested(&later)).is_empty());
+        assert!(collected(run.path(), &flushed(&later)).is_empty());
         later[0].put(vec![second.clone()]).unwrap();
-        assert_eq!(collected(run.path(), &rested(&later)), [second]);
+        assert_eq!(collected(run.path(), &flushed(&later)), [second]);
     }
 
     #[test]

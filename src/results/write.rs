@@ -156,6 +156,10 @@ impl RunWriter {
             while bytes < BATCH_BYTES
                 && let Some(block) = more.next().transpose()?
             {
+                // The files of ranks could not be deleted the last time.
+                if block.first < extents.of(&block.group, block.chain) {
+                    continue;
+                }
                 draws::count(&mut extents, &block, &self.groups)?;
                 bytes += bytes_of(&block);
                 batch.push(block);

@@ -303,11 +303,7 @@ fn draws_are_told_as_far_as_they_are_known() {
         let said = cli.stdout(&format!("check run.toml --set evaluate.every=0 {settings} --ranks 2 --measure 0"));
         let line = |name: &str| said.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap().trim().to_owned();
         assert_eq!(line("chains "), chains, "{settings}");
-        assert!(
-            line("disk ").starts_with(disk) && line("disk ").ends_with(", and a checkpoint"),
-            "{settings}: {}",
-            line("disk ")
-        );
+        assert!(line("disk ").starts_with(disk) && line("disk ").ends_with(", and checkpoints"), "{settings}: {}", line("disk "));
         assert_eq!(line("traffic "), "none in the rounds", "{settings}");
         // No limit is proposed for memory that is not known.
         let is_known = !disk.contains("not known");

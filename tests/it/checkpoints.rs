@@ -150,7 +150,7 @@ fn a_run_that_cannot_be_saved_goes_on_and_is_saved_later() {
     running.wait_until("its begin", |running| running.stderr().contains(" on the model ")).unwrap();
     // A file in the place of a folder.
     cli.write("later/checkpoint.parts", "in the way");
-    let says = "It goes on, and tries again after 5 s; if its job ends before, it resumes at its beginning";
+    let says = "It goes on, and tries again after 5 s; if its job ends before, it starts again";
     running.wait_until("a failure", |running| running.stderr().contains(says)).unwrap();
     assert!(running.stderr().contains("warning: the run cannot be saved: rank "));
     fs::remove_file(cli.path("later/checkpoint.parts")).unwrap();
@@ -170,7 +170,7 @@ fn a_run_that_cannot_be_saved_when_it_is_to_stop_says_so_and_leaves_no_parts() {
     running.wait_until("a failure", |running| running.stderr().contains("warning: the run cannot be saved")).unwrap();
     running.signal(libc::SIGUSR1);
     let ended = running.finish().unwrap();
-    let says = "stopped without saving in never; the same command resumes it at its beginning";
+    let says = "stopped without saving in never: with the same command it starts again";
     assert!(ended.code == 75 && ended.stderr.contains(says), "{}", ended.stderr);
     assert!(!cli.exists("never/checkpoint.bin") && parts(&cli.path("never")).is_empty());
 }

@@ -2,8 +2,8 @@
 
 use crate::job::{JobError, Ranks};
 
-/// The result of this rank if all ranks succeeded. Otherwise an error: rank 0's own if it failed, and on the others that of the first that
-/// failed. Every rank calls this.
+/// The value of this rank if all ranks succeeded, otherwise the error of the lowest rank that failed. Rank 0 keeps its own error as it is, so
+/// that callers see its type. Every rank calls this.
 pub(super) fn agree<T>(ranks: &Ranks, mine: anyhow::Result<T>) -> anyhow::Result<T> {
     match mine {
         Ok(value) => Ok(ranks.agree(Ok(value))?),

@@ -13,13 +13,13 @@ use anyhow::{anyhow, ensure};
 use std::io::Write;
 use std::ops::Range;
 
-/// The most weights that rank 0 receives at once, each with about 20 characters.
-const WEIGHTS_TOGETHER: usize = 1 << 25;
+/// Rank 0 receives at most so many weights at once, each of about 20 characters.
+const MAX_WEIGHTS_AT_ONCE: usize = 1 << 25;
 
 /// Writes the topic weights of each document, with its index in the imported files. Every rank calls this; rank 0 has a place to write to.
 ///
 /// # Errors
-/// On all ranks, if any cannot read the documents, or they cannot be written.
+/// On all ranks, if a rank cannot read the documents or rank 0 cannot write.
 pub(super) fn predict_documents(
     args: &PredictArgs,
     model: &TopicModel,
@@ -30,7 +30,7 @@ pub(super) fn predict_documents(
     check_same(ranks, model, &documents)?;
     let split = args.split(documents.documents(Split::Test) > 0);
     let (all, rank, count) = (documents.documents(split), ranks.rank() as usize, ranks.count() as usize);
-    let block = (WEIGHTS_TOGETHER / (model.topics() * count)).clamp(1, BLOCK);
+    let block = (MAX_WEIGHTS_AT_ONCE / (model.topics() * count)).clamp(1, BLOCK);
     let bar = ranks.is_root().then(|| progress_bar("documents", COUNT));
     if let Some(bar) = &bar {
         bar.set_length(all as u64);

@@ -33,13 +33,13 @@ use std::process::ExitCode;
 /// Writes predictions, and reports metrics if labels are known. All ranks of an MPI job predict documents; rank 0 alone predicts rows.
 ///
 /// # Errors
-/// When there is no such run, it is not finished, or the rows do not match its data. With several ranks, only on rank 0.
+/// When there is no such run, it is not finished, or the rows do not match its data. With several ranks, rank 0 alone returns the error.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         return predict(args, registry, &Ranks::One);
     };
     let ranks = Ranks::Mpi(&world);
-    // As in a run: the cores of a host belong to its ranks.
+    // As in a run: one thread for each rank.
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads_of(0, &ranks)).build_global());
     let outcome = predict(args, registry, &ranks);
     // The others wait for rank 0 here: ending MPI waits as well, but takes all of a core.
@@ -47,7 +47,7 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     if ranks.is_root() { outcome } else { Ok(ExitCode::SUCCESS) }
 }
 
-/// Predicts. Errors are those of all ranks, unless rank 0 predicts alone.
+/// Predicts. Of documents, all ranks return an error; of rows, rank 0 alone.
 fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Result<ExitCode> {
     let RunResults { file, path } = agree(ranks, RunResults::open(&args.run).map_err(Into::into))?;
     let is_of_topics = is_of_topics(&file);
@@ -79,7 +79,7 @@ fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports what is to be said of the predictions.
+/// Reports counts and metrics of the predictions.
 fn report(predicted: Predicted) {
     let Predicted { count: _, unpredicted, of_new_groups, filled_in, metrics } = predicted;
     if let Some((rows, first)) = unpredicted {

@@ -146,8 +146,9 @@ impl World {
             }))
             .collect();
         let total = starts.last().map_or(0, |&end| end as usize);
-        // Not empty: MPI takes the addresses of two empty arrays for the same buffer.
+        // The address of an empty array may be that of MPI_IN_PLACE, 1, which is refused here.
         let mut all = vec![0_u8; total.max(1)];
+        let mine = if mine.is_empty() { &[0][..] } else { mine };
         // SAFETY: lengths and starts outlive the wait, and the pieces lie side by side within the buffer; only rank 0 receives.
         complete(|request| unsafe {
             let (send, receive) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast());

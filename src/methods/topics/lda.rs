@@ -153,8 +153,8 @@ impl MethodSettings for LdaSamplerSettings {
             // Counts are i32 and tables f32 with any dtype.
             bytes_of_value: Some(4),
             longest_document: Some(MAX_DOCUMENT_TOKENS),
-            // Per token: document and topic, its part of the list of words, and two copies of its topic while a checkpoint is taken.
-            document_bytes: DocumentBytes { document: 4, entry: 0, token: 9 },
+            // Per token: document and topic, its part of the list of words, and a copy of its topic when the run is resumed.
+            document_bytes: DocumentBytes { document: 4, entry: 0, token: 7 },
             ..ResourceEstimate::default()
         }
     }
