@@ -190,8 +190,10 @@ impl<N: Number> Node<N> {
                 self.try_quiesce()?;
             }
             Head::Request(request) => self.receive_request(request, body)?,
-            Head::Report { request, from, seconds, monitoring, bytes, report, records } => {
+            Head::Report { request, from, seconds, monitoring, bytes, report, records, is_sparse } => {
                 if let Some(coordinator) = &mut self.coordinator {
+                    // For the next sum: all ranks must add a sum in the same way.
+                    coordinator.sums_are_sparse = is_sparse.unwrap_or(coordinator.sums_are_sparse);
                     coordinator.records.extend(records);
                     coordinator.receive_report(request, EncodedReport { from, seconds, report, body }, monitoring, bytes);
                 }
@@ -432,17 +434,15 @@ impl<N: Number> Node<N> {
             spent.tasks += seconds;
         }
         let (monitoring, records) = (self.monitoring, std::mem::take(&mut self.records));
-        let head = Head::Report { request: request.id, from: id, seconds, monitoring, bytes, report, records };
+        let is_sum = self.leaves_out_zeros && request.route != Route::Back;
+        let is_sparse = is_sum.then(|| is_large_and_sparse(&body));
+        let head = Head::Report { request: request.id, from: id, seconds, monitoring, bytes, report, records, is_sparse };
         if request.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());
         }
         self.send(0, Packet { head, body: Body::empty() });
         let len = body.len();
-        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.leaves_out_zeros) {
-            // For the next sum: all ranks must add a sum in the same way.
-            coordinator.sums_are_sparse = is_large_and_sparse(&body);
-        }
         if request.reduction.is_some() {
             if let Some(adder) = self.adders.get_mut(&request.id) {
                 adder.local_missing -= 1;

@@ -38,6 +38,8 @@ pub(super) enum Head {
         bytes: AgentBytes,
         report: Raw<u8>,
         records: Vec<Record>,
+        /// Of a contribution to a sum: whether it is large and sparse.
+        is_sparse: Option<bool>,
     },
     /// A member's contribution to one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { request: RequestId, from: AgentId, len: u64 },

@@ -39,9 +39,15 @@ pub enum JobError {
     Checkpoint(#[from] CheckpointError),
     /// A checkpoint cannot be read now, and may be whole.
     #[error(
-        "{0}. Nothing was changed: try again when the file system is in order. If the error stays, move this file away, and the run resumes from the checkpoint before it"
+        "{cause}. Nothing was changed: try again when the file system is in order{}",
+        if *is_previous { "" } else { ". If the error stays, move this file away, and the run resumes from the checkpoint before it" }
     )]
-    UnreadableCheckpoint(String),
+    UnreadableCheckpoint {
+        /// The error.
+        cause: String,
+        /// Whether there is no checkpoint before it.
+        is_previous: bool,
+    },
     /// The checkpoint is one of another method.
     #[error("{cause}: delete {} to start the run from the beginning, or choose another --output", folder.display())]
     OtherCheckpoint {

@@ -8,7 +8,7 @@ use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
-use super::whole_checkpoint::{checkpoint_parts, whole_checkpoint};
+use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
 use crate::cluster::placement::{Place, oversubscription};
 use crate::cluster::{DrawStore, JobOptions};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
@@ -164,7 +164,7 @@ fn carry_out<D: RunFileKind>(
         count(options.threads, "thread"),
         idle(ranks.count(), settings.agents(), cluster.dedicated)
     );
-    let saved = whole_checkpoint(ranks, folder, parts)?;
+    let mut saved = whole_checkpoint(ranks, folder, parts)?;
     let begin = || -> Result<(), JobError> {
         if !ranks.is_root() {
             return Ok(());
@@ -173,13 +173,20 @@ fn carry_out<D: RunFileKind>(
         fits.map_err(|cause| JobError::OtherCheckpoint { folder: folder.path().to_owned(), cause })?;
         folder.begin(&headline, saved.as_ref(), info, groups)?;
         notes.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
-        Ok(())
+        load_for_ranks(saved.as_mut(), parts)
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.
     ranks.agree(begin())?;
     let score_options = JobOptions { store: None, states: None, ..options.clone() };
     let outcome = ranks.carry_out(method, options, saved, folder)?;
     let finished = ranks.broadcast(&[u8::from(outcome.as_ref().is_some_and(|outcome| outcome.finished))]) == [1];
+    if finished && (scoring.is_some() || pointwise.is_some()) {
+        let written = outcome.as_ref().map_or(Ok(true), |outcome| folder.write_draws_of_completed_run(outcome));
+        let is_written = ranks.agree(written.map_err(JobError::from))?;
+        if ranks.broadcast(&[u8::from(is_written)]) != [1] {
+            return Ok(());
+        }
+    }
     let scored = match scoring {
         Some(scoring) if finished => {
             let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();

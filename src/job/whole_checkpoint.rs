@@ -3,7 +3,7 @@
 use super::error::JobError;
 use super::ranks::Ranks;
 use crate::cluster::codec::{CodecError, decode, encode};
-use crate::cluster::{Checkpoint, CheckpointError, StoredState};
+use crate::cluster::{BoxError, Checkpoint, CheckpointError, StoredState};
 use crate::results::{CheckpointParts, ResultsError, RunFolder};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) fn checkpoint_parts(ranks: &Ranks, folder: &RunFolder) -> CheckpointP
 
 /// Whether rank 0 sees what all ranks write to the folder of the run. Every rank calls this.
 fn is_shared(ranks: &Ranks, folder: &Path, job: u64) -> bool {
-    if ranks.count() == 1 {
+    if !matches!(ranks, Ranks::Mpi(_)) || ranks.count() == 1 {
         return true;
     }
     // New names, because a network file system may remember that a file was not there.
@@ -74,6 +74,7 @@ pub(super) fn whole_checkpoint(
 ) -> Result<Option<Checkpoint>, JobError> {
     let mut damage = Vec::new();
     for path in [folder.checkpoint(), folder.previous_checkpoint()] {
+        let is_previous = path == folder.previous_checkpoint();
         let read = if ranks.is_root() { read(&path) } else { Ok(None) };
         let states = read.as_ref().ok().and_then(Option::as_ref).map(Checkpoint::stored_states).unwrap_or_default();
         let verified = verify(ranks, &states, parts)?;
@@ -86,12 +87,12 @@ pub(super) fn whole_checkpoint(
                 damage.push(cause);
                 (Ok(false), None)
             }
-            Err(Refused::Unreadable(cause)) => (Err(JobError::UnreadableCheckpoint(cause)), None),
+            Err(Refused::Unreadable(cause)) => (Err(JobError::UnreadableCheckpoint { cause, is_previous }), None),
         };
         let is_found = ranks.agree(outcome)?;
         if ranks.broadcast(&[u8::from(is_found)]) == [1] {
             return ranks.agree(match found {
-                Some(saved) => use_it(saved, folder, parts, damage.first(), path == folder.previous_checkpoint()).map(Some),
+                Some(saved) => report_use(saved, folder, damage.first(), is_previous).map(Some),
                 None => Ok(None),
             });
         }
@@ -132,14 +133,8 @@ fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Res
     Ok(unreadable.or_else(damaged).map_or(Ok(()), Err))
 }
 
-/// Prepares rank 0 to resume from a checkpoint, and reports if it is not the newest one.
-fn use_it(
-    mut saved: Checkpoint,
-    folder: &RunFolder,
-    parts: &CheckpointParts,
-    damage: Option<&String>,
-    is_previous: bool,
-) -> Result<Checkpoint, JobError> {
+/// Reports if the checkpoint is not the newest one, which is then set aside.
+fn report_use(saved: Checkpoint, folder: &RunFolder, damage: Option<&String>, is_previous: bool) -> Result<Checkpoint, JobError> {
     let round = saved.progress.done;
     if let Some(damage) = damage {
         folder.warn(&format!("{damage}. The run resumes from the checkpoint before it, after round {round}"));
@@ -149,10 +144,17 @@ fn use_it(
             "note: checkpoint.bin is missing: the run resumes from checkpoint.previous.bin, after round {round}"
         ));
     }
-    if !parts.is_shared() {
-        saved.load_stored_states(parts).map_err(|cause| JobError::UnreadableCheckpoint(cause.to_string()))?;
-    }
     Ok(saved)
+}
+
+/// Reads the states of a checkpoint for ranks that do not see their parts.
+///
+/// # Errors
+/// If one cannot be read.
+pub(super) fn load_for_ranks(saved: Option<&mut Checkpoint>, parts: &CheckpointParts) -> Result<(), JobError> {
+    let Some(saved) = saved.filter(|_| !parts.is_shared()) else { return Ok(()) };
+    let unreadable = |cause: BoxError| JobError::UnreadableCheckpoint { cause: cause.to_string(), is_previous: true };
+    saved.load_stored_states(parts).map_err(unreadable)
 }
 
 /// Checks that a checkpoint and its parts are whole, in one process.

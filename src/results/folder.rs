@@ -109,7 +109,7 @@ pub struct RunFolder {
     has_late_checkpoint: bool,
     /// Whether the user was informed that the run will stop.
     stop_announced: bool,
-    /// Since when the run is to stop.
+    /// Since when the run is to stop and cannot be saved.
     stops_since: Option<Instant>,
     was_stopped: bool,
     /// Whether the run was stopped because it could not be saved.
@@ -375,6 +375,22 @@ impl RunFolder {
         }
     }
 
+    /// Writes all draws of a completed run, before anything else is computed from them. Returns whether that was possible; if not, the run is
+    /// stopped.
+    ///
+    /// # Errors
+    /// When the draws are inconsistent.
+    pub fn write_draws_of_completed_run(&mut self, outcome: &Outcome) -> Result<bool> {
+        match self.file_with_all_draws(outcome) {
+            Err(cause) if cause.may_pass() => {
+                self.stopped_unsaved = true;
+                self.report_stop();
+                Ok(false)
+            }
+            opened => opened.map(|_| true),
+        }
+    }
+
     /// Writes all draws of a completed run, and opens the result file.
     ///
     /// # Errors
@@ -407,8 +423,7 @@ impl RunFolder {
             }
             written => written?,
         }
-        // Results are complete: what is left over does no harm.
-        drop(self.clean_up());
+        self.end_checkpoints()?;
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
@@ -418,22 +433,27 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Deletes the checkpoints of a finished run, or keeps the one from which it can be made longer.
-    fn clean_up(&self) -> Result<()> {
+    /// Deletes the checkpoints of a finished run, or keeps the one from which it can be made longer. Without a checkpoint in its place, the run
+    /// is finished.
+    fn end_checkpoints(&self) -> Result<()> {
+        let (newest, previous) = (self.checkpoint(), self.previous_checkpoint());
+        // The newest is missing if the run has resumed from the one before and was not saved since.
+        let last = if newest.exists() { &newest } else { &previous };
+        if last == &newest {
+            delete(&previous)?;
+        }
         let mut kept = BTreeSet::new();
         if self.is_extendable {
-            // The newest is missing if the run has resumed from the one before and was not saved since.
-            let newest = self.checkpoint();
-            let from = if newest.exists() { newest } else { self.previous_checkpoint() };
-            fs::rename(&from, self.late_checkpoint()).map_err(ResultsError::io(&from, "rename"))?;
+            fs::rename(last, self.late_checkpoint()).map_err(ResultsError::io(last, "rename"))?;
             kept.extend(self.last_saved.iter().flat_map(|saved| &saved.parts));
         } else {
-            delete(&self.tuning())?;
+            delete(last)?;
         }
-        delete(&self.previous_checkpoint())?;
-        delete(&self.checkpoint())?;
-        delete(&damaged_checkpoint_file(&self.path))?;
-        parts::clear(&self.path, &kept)
+        // The rest only takes room.
+        drop(if self.is_extendable { Ok(()) } else { delete(&self.tuning()) });
+        drop(delete(&damaged_checkpoint_file(&self.path)));
+        drop(parts::clear(&self.path, &kept));
+        Ok(())
     }
 
     /// Reports that the run was stopped before its end.
@@ -629,7 +649,6 @@ impl Recorder for RunFolder {
         self.display.show("round", status.progress);
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
-            self.stops_since.get_or_insert_with(Instant::now);
             // After SIGTERM there may be no time to save.
             if !stop::was_terminated() {
                 self.display.announce("saving, then stopping, after the tasks in progress");

@@ -39,8 +39,6 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         return predict(args, registry, &Ranks::One);
     };
     let ranks = Ranks::Mpi(&world);
-    // As in a run: one thread for each rank.
-    drop(rayon::ThreadPoolBuilder::new().num_threads(threads_of(0, &ranks)).build_global());
     let outcome = predict(args, registry, &ranks);
     // The others wait for rank 0 here: ending MPI waits as well, but takes all of a core.
     drop(world.agree(Ok(())));
@@ -49,12 +47,19 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
 
 /// Predicts. Of documents, all ranks return an error; of rows, rank 0 alone.
 fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Result<ExitCode> {
-    let RunResults { file, path } = agree(ranks, RunResults::open(&args.run).map_err(Into::into))?;
-    let is_of_topics = is_of_topics(&file);
+    let open = || RunResults::open(&args.run).map_err(anyhow::Error::from);
+    let opened = agree(ranks, if ranks.is_root() { open().map(Some) } else { Ok(None) })?;
+    let is_of_topics = opened.as_ref().is_some_and(|run| is_of_topics(&run.file));
+    let is_of_topics = ranks.broadcast(&[u8::from(is_of_topics)]) == [1];
     if !is_of_topics && !ranks.is_root() {
         return Ok(ExitCode::SUCCESS);
     }
     let ranks = if is_of_topics { ranks } else { &Ranks::One };
+    if matches!(ranks, Ranks::Mpi(_)) {
+        // As in a run: one thread for each rank.
+        drop(rayon::ThreadPoolBuilder::new().num_threads(threads_of(0, ranks)).build_global());
+    }
+    let RunResults { file, path } = agree(ranks, opened.map_or_else(open, Ok))?;
     let model = FittedModel::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()));
     let mut model = agree(ranks, model)?;
     let destination = if ranks.is_root() { Destination::open(args).map(Some) } else { Ok(None) };
