@@ -462,7 +462,7 @@ impl RunFolder {
         let folder = self.path.display();
         self.print_message(&match self.stopped_unsaved {
             false => format!("stopped and saved in {folder}; the same command resumes it"),
-            true => format!("stopped without saving in {folder}: with the same command {}", self.from_last_checkpoint()),
+            true => format!("stopped without saving in {folder}: with the same command {}", self.describe_resumption()),
         });
     }
 
@@ -518,7 +518,7 @@ impl RunFolder {
             self.warn(&format!(
                 "the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, {}",
                 if self.rounds_left() > 0 { "goes on, and " } else { "" },
-                self.from_last_checkpoint()
+                self.describe_resumption()
             ));
         }
         must_stop
@@ -542,7 +542,7 @@ impl RunFolder {
     }
 
     /// What the next job does with the run.
-    fn from_last_checkpoint(&self) -> String {
+    fn describe_resumption(&self) -> String {
         match &self.last_saved {
             Some(saved) => format!("it resumes after round {}", saved.round),
             None => "it starts again".into(),

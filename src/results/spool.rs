@@ -319,7 +319,7 @@ mod tests {
         spool[0].put(vec![first.clone()]).unwrap();
         flushed(&spool);
         // The checkpoint has failed: with nothing new, and with another draw.
-        assert_eq!(collected(run.path(), &flushed(&spool)), [first.clone()]);
+        assert_eq!(collected(run.path(), &flushed(&spool)), vec![first.clone()]);
         spool[0].put(vec![second.clone()]).unwrap();
         assert_eq!(collected(run.path(), &flushed(&spool)), [first, second.clone()]);
         clear(run.path()).unwrap();

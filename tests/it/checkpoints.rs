@@ -1,5 +1,7 @@
 //! Checkpoints whose states are in parts of ranks, damaged ones, and a folder that cannot be written to for a while.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use crate::harness::Cli;
 use crate::launcher::Ended;
 use std::fs;
