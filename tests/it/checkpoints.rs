@@ -79,7 +79,7 @@ fn ranks_keep_their_states_and_a_damaged_checkpoint_costs_the_rounds_since_the_o
     let number = |name: &&String| name.split('-').nth(1).unwrap().parse::<u64>().unwrap();
     let newest =
         |rank: u32| names.iter().filter(|name| name.ends_with(&format!("-rank-{rank}.part"))).max_by_key(number).unwrap();
-    let part = |run: &str, rank: u32| cli.path(&format!("{run}/checkpoint.parts/{}", newest(rank)));
+    let part = |run: &str, rank: u32| cli.path(format!("{run}/checkpoint.parts/{}", newest(rank)));
 
     let resumes = |run: &str, damage: &dyn Fn(), messages: &[&str], resume: &dyn Fn(&str) -> Ended| {
         copy(&cli.path("run"), &cli.path(run));
