@@ -89,7 +89,7 @@ pub struct RunFolder {
     progress: Progress,
     /// Seconds of the run so far.
     seconds: f64,
-    /// Seconds spent on saving: in total, and for the last checkpoint.
+    /// Seconds spent on saving: in total, and on the states and the result file for the last checkpoint.
     saving_seconds: f64,
     last_saving_seconds: f64,
     /// Seconds that the result file has taken the last time.
@@ -694,7 +694,8 @@ impl Recorder for RunFolder {
             drop(parts::clear(&self.path, &kept));
             self.last_saved = Some(now);
             self.report_recovery();
-            self.last_saving_seconds = saving_seconds;
+            // What grows with draws and states; the rest is a matter of milliseconds.
+            self.last_saving_seconds = self.writing_seconds + checkpoint.saving_seconds;
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })

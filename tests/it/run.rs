@@ -260,12 +260,12 @@ fn a_job_that_loses_a_rank_says_what_is_saved_and_how_to_resume() {
 #[test]
 fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
     let cli = folder();
-    let long = "--set method.rounds=180000 --set evaluate.particle_paths=true --set evaluate.every=1800 --set cluster.checkpoint_every=0.03";
+    let long = "--set method.rounds=90000 --set evaluate.particle_paths=true --set evaluate.every=900 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     cli.alone(&run("whole")).report(&[]);
     let (whole, steps) = paths(&cli, "whole");
     let whole = whole.unwrap();
-    assert_eq!((whole.dim().1, steps.len()), (100, 180000));
+    assert_eq!((whole.dim().1, steps.len()), (100, 90000));
     let order = Seed(11).stream(Who::Run, 0, Purpose::Synthetic).permutation(20);
     let (mut opened, mut grown) = (0, 0);
     for (kill, random) in order.into_iter().enumerate() {
