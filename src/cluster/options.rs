@@ -29,6 +29,11 @@ impl JobOptions {
     pub fn new(seed: Seed) -> Self {
         Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None, states: None }
     }
+
+    /// The same for a method whose draws and states are not kept.
+    pub fn without_stores(&self) -> Self {
+        Self { store: None, states: None, ..self.clone() }
+    }
 }
 
 /// Stores the draws of agents on the rank that made them; the recorder collects them at every checkpoint. Draws of a server are not

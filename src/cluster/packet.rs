@@ -158,7 +158,7 @@ impl SavedBody {
     /// # Errors
     /// If they cannot be read.
     pub fn load<N: Number>(self, store: Option<&dyn StateStore>) -> Result<Body<N>> {
-        let Raw(bytes) = self.bytes.load(store)?;
+        let bytes = self.bytes.load(store)?;
         let body: Body<N> = match self.is_packed {
             true if self.values > MAX_SAVED_VALUES => return Err(format!("a saved sum has {} values", self.values).into()),
             true => unpack::<N>(&bytes, self.values)?.into(),

@@ -1,6 +1,5 @@
 //! Saved states of agents: within a checkpoint, or stored by the rank that hosts the agent.
 
-use super::codec::Raw;
 use super::fault::{BoxError, Result};
 use super::layout::Rank;
 use serde::{Deserialize, Serialize};
@@ -86,10 +85,10 @@ impl SavedState {
     }
 
     /// The state.
-    pub(super) fn load(self, store: Option<&dyn StateStore>) -> Result<Raw<u8>> {
+    pub(super) fn load(self, store: Option<&dyn StateStore>) -> Result<Vec<u8>> {
         match (self, store) {
-            (Self::Here(bytes), _) => Ok(Raw(bytes)),
-            (Self::Stored(state), Some(store)) => Ok(Raw(store.load(&state)?)),
+            (Self::Here(bytes), _) => Ok(bytes),
+            (Self::Stored(state), Some(store)) => store.load(&state),
             (Self::Stored(_), None) => Err("the state is stored outside of the checkpoint, and this job has no store".into()),
         }
     }

@@ -155,7 +155,7 @@ impl<N: Number> Work<N> {
             Self::MakeAgent { id, saved } => {
                 let agent = guard(activity(Some(id), Action::Creating), || {
                     let saved = saved.map(|saved| saved.load(worker.states.as_deref())).transpose()?;
-                    worker.method.agent(id, saved.as_ref().map(|bytes| bytes.0.as_slice()))
+                    worker.method.agent(id, saved.as_deref())
                 })?;
                 emit(Completed::AgentMade { id, agent });
             }

@@ -58,7 +58,7 @@ pub fn recalibrate(
     } else {
         Ok(())
     })?;
-    let options = JobOptions { store: None, states: None, ..job_options(run, ranks, folder) };
+    let options = job_options(run, ranks, folder).without_stores();
     let scored = counted_once(&problem, run.method.sharing());
     let read = |file| Draws::read(file, parameters, data.as_ref());
     let before = ranks.agree(file.map(read).transpose())?;

@@ -51,7 +51,7 @@ where
     }
     let mut options = job_options(run, ranks, folder);
     notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
-    let tuned = match D::tune(run, open, ranks, &JobOptions { store: None, states: None, ..options.clone() }, folder) {
+    let tuned = match D::tune(run, open, ranks, &options.without_stores(), folder) {
         // Of one rank alone: the others may still be at work.
         Err(fault @ JobError::Fault(_)) => return Err(fault),
         tuned => ranks.agree(tuned)?,
@@ -177,7 +177,7 @@ fn carry_out<D: RunFileKind>(
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.
     ranks.agree(begin())?;
-    let score_options = JobOptions { store: None, states: None, ..options.clone() };
+    let score_options = options.without_stores();
     let outcome = ranks.carry_out(method, options, saved, folder)?;
     let finished = ranks.broadcast(&[u8::from(outcome.as_ref().is_some_and(|outcome| outcome.finished))]) == [1];
     if finished && (scoring.is_some() || pointwise.is_some()) {

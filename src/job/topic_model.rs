@@ -134,9 +134,7 @@ impl TopicModel {
     /// A hash of φ, α and the seed.
     pub fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
-        for phi in &self.phi {
-            hasher.update(&phi.to_le_bytes());
-        }
+        hasher.update(bytemuck::cast_slice(self.phi.as_standard_layout().as_slice().unwrap_or_default()));
         for alpha in self.alpha.of_topics(self.topics()) {
             hasher.update(&alpha.to_le_bytes());
         }

@@ -5,6 +5,7 @@ use super::ranks::Ranks;
 use crate::cluster::codec::{CodecError, decode, encode};
 use crate::cluster::{BoxError, Checkpoint, CheckpointError, StoredState};
 use crate::results::{CheckpointParts, ResultsError, RunFolder};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,6 +57,7 @@ fn is_visible(mut files: Vec<PathBuf>) -> bool {
 }
 
 /// Why a checkpoint is not used.
+#[derive(Serialize, Deserialize)]
 enum Refused {
     /// It is damaged or incomplete.
     Damaged(String),
@@ -119,18 +121,16 @@ fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Res
     let (rank, count) = if parts.is_shared() { (ranks.rank(), ranks.count()) } else { (0, 1) };
     let mut mine = states.iter().skip(rank as usize).step_by(count as usize);
     let verified = if ranks.is_root() || parts.is_shared() { mine.try_for_each(|state| parts.verify(state)) } else { Ok(()) };
-    let mine: (Option<String>, Option<String>) = match verified {
-        Ok(()) => (None, None),
-        Err(cause) if cause.may_pass() => (Some(cause.to_string()), None),
-        Err(cause) => (None, Some(cause.to_string())),
-    };
-    let of_ranks = ranks.collect(&encode("what a rank has found", &mine).map_err(unreadable)?);
-    let of_ranks: Vec<(Option<String>, Option<String>)> =
-        of_ranks.iter().map(|bytes| decode("what a rank has found", bytes)).collect::<Result<_, _>>().map_err(unreadable)?;
+    let refused = verified.err().map(|cause| match cause.may_pass() {
+        true => Refused::Unreadable(cause.to_string()),
+        false => Refused::Damaged(cause.to_string()),
+    });
+    let of_ranks = ranks.collect(&encode("what a rank has found", &refused).map_err(unreadable)?);
+    let of_ranks = of_ranks.iter().map(|bytes| decode::<Option<Refused>>("what a rank has found", bytes));
+    let of_ranks: Vec<Option<Refused>> = of_ranks.collect::<Result<_, _>>().map_err(unreadable)?;
     // A checkpoint that may be whole is not given up because another rank has found damage.
-    let unreadable = of_ranks.iter().find_map(|(unreadable, _)| unreadable.clone()).map(Refused::Unreadable);
-    let damaged = || of_ranks.iter().find_map(|(_, damaged)| damaged.clone()).map(Refused::Damaged);
-    Ok(unreadable.or_else(damaged).map_or(Ok(()), Err))
+    let first = of_ranks.into_iter().flatten().min_by_key(|refused| matches!(refused, Refused::Damaged(_)));
+    Ok(first.map_or(Ok(()), Err))
 }
 
 /// Reports if the checkpoint is not the newest one, which is then set aside.

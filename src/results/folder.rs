@@ -381,13 +381,27 @@ impl RunFolder {
     /// # Errors
     /// When the draws are inconsistent.
     pub fn write_draws_of_completed_run(&mut self, outcome: &Outcome) -> Result<bool> {
-        match self.file_with_all_draws(outcome) {
+        let written = self.write_all_draws(outcome);
+        self.written_or_stopped(written)
+    }
+
+    fn write_all_draws(&mut self, outcome: &Outcome) -> Result<()> {
+        if !self.has_all_draws {
+            self.write_all_results_patiently(false, outcome.seconds)?;
+            self.has_all_draws = true;
+        }
+        Ok(())
+    }
+
+    /// Whether results were written. If the file system still fails, the run is stopped.
+    fn written_or_stopped(&mut self, written: Result<()>) -> Result<bool> {
+        match written {
             Err(cause) if cause.may_pass() => {
                 self.stopped_unsaved = true;
                 self.report_stop();
                 Ok(false)
             }
-            opened => opened.map(|_| true),
+            written => written.map(|()| true),
         }
     }
 
@@ -396,10 +410,7 @@ impl RunFolder {
     /// # Errors
     /// When the file cannot be written or read.
     pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<ResultFile> {
-        if !self.has_all_draws {
-            self.write_all_results_patiently(false, outcome.seconds)?;
-            self.has_all_draws = true;
-        }
+        self.write_all_draws(outcome)?;
         ResultFile::open(&result_file(&self.path))
     }
 
@@ -415,13 +426,9 @@ impl RunFolder {
             return Ok(());
         }
         self.progress.done = self.progress.total;
-        match self.write_all_results_patiently(true, outcome.seconds) {
-            Err(cause) if cause.may_pass() => {
-                self.stopped_unsaved = true;
-                self.report_stop();
-                return Ok(());
-            }
-            written => written?,
+        let written = self.write_all_results_patiently(true, outcome.seconds);
+        if !self.written_or_stopped(written)? {
+            return Ok(());
         }
         self.end_checkpoints()?;
         let (folder, file) = (self.path.display(), result_file(&self.path));
@@ -438,19 +445,21 @@ impl RunFolder {
     fn end_checkpoints(&self) -> Result<()> {
         let (newest, previous) = (self.checkpoint(), self.previous_checkpoint());
         // The newest is missing if the run has resumed from the one before and was not saved since.
-        let last = if newest.exists() { &newest } else { &previous };
-        if last == &newest {
+        let last = if newest.exists() {
             delete(&previous)?;
-        }
+            newest
+        } else {
+            previous
+        };
         let mut kept = BTreeSet::new();
         if self.is_extendable {
-            fs::rename(last, self.late_checkpoint()).map_err(ResultsError::io(last, "rename"))?;
+            fs::rename(&last, self.late_checkpoint()).map_err(ResultsError::io(&last, "rename"))?;
             kept.extend(self.last_saved.iter().flat_map(|saved| &saved.parts));
         } else {
-            delete(last)?;
+            delete(&last)?;
+            drop(delete(&self.tuning()));
         }
         // The rest only takes room.
-        drop(if self.is_extendable { Ok(()) } else { delete(&self.tuning()) });
         drop(delete(&damaged_checkpoint_file(&self.path)));
         drop(parts::clear(&self.path, &kept));
         Ok(())

@@ -31,6 +31,7 @@
 //! the folder `draws.parts` beside the file holds the draws of each rank since the last checkpoint.
 
 mod curves;
+mod delete_files;
 mod display;
 mod draws;
 mod error;

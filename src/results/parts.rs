@@ -3,6 +3,7 @@
 //! A part is the bytes of the states, one after the other. The checkpoint has the offset and the hash of each state. A run can therefore be
 //! resumed on other ranks, and parts of incomplete checkpoints are never used.
 
+use super::delete_files::delete_files;
 use super::error::{Result, ResultsError};
 use crate::cluster::{self, NotSaved, PartId, Rank, SavedState, StateStore, StoredState, WriteState};
 use crate::partial::sync_folder_of;
@@ -243,25 +244,8 @@ pub(super) fn delete(run: &Path, parts: &BTreeSet<PartId>) {
 
 /// Deletes all parts but these, and their folder if it is then empty.
 pub(super) fn clear(run: &Path, kept: &BTreeSet<PartId>) -> Result<()> {
-    let folder = folder_of(run);
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(cause) => return Err(ResultsError::io(&folder, "list")(cause)),
-    };
-    for entry in entries {
-        let path = entry.map_err(ResultsError::io(&folder, "list"))?.path();
-        let part = path.file_name().and_then(|name| part_of(name.to_str()?));
-        if part.is_some_and(|part| !kept.contains(&part)) {
-            fs::remove_file(&path).map_err(ResultsError::io(&path, "delete"))?;
-        }
-    }
-    match fs::remove_dir(&folder) {
-        Err(cause) if ![ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&cause.kind()) => {
-            Err(ResultsError::io(&folder, "delete")(cause))
-        }
-        _ => Ok(()),
-    }
+    let is_other = |name: &str| part_of(name).is_some_and(|part| !kept.contains(&part));
+    delete_files(&folder_of(run), is_other)
 }
 
 #[cfg(test)]

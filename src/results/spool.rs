@@ -4,6 +4,7 @@
 //! values; all little-endian. At a checkpoint, ranks close their files and report the lengths; rank 0 then collects and deletes the files.
 //! Draws of a killed job come after its last checkpoint and are discarded.
 
+use super::delete_files::delete_files;
 use super::error::{Result, ResultsError};
 use crate::cluster::codec::{decode, encode};
 use crate::cluster::record::DrawBlock;
@@ -57,9 +58,7 @@ impl Spool {
         self.has_written.store(true, Ordering::Relaxed);
         Ok((BufWriter::with_capacity(1 << 20, file), length))
     }
-}
 
-impl Spool {
     /// The length of the file, if this job has written it and rank 0 has not collected it.
     fn uncollected(&self) -> Result<u64> {
         if !self.has_written.load(Ordering::Relaxed) {
@@ -113,25 +112,7 @@ fn file_of(run: &Path, rank: Rank) -> PathBuf {
 
 /// Deletes the files of all ranks, and their folder if it is then empty.
 pub(super) fn clear(run: &Path) -> Result<()> {
-    let folder = folder_of(run);
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(cause) => return Err(ResultsError::io(&folder, "list")(cause)),
-    };
-    for entry in entries {
-        let path = entry.map_err(ResultsError::io(&folder, "list"))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with("rank-") && name.ends_with(".part") {
-            fs::remove_file(&path).map_err(ResultsError::io(&path, "delete"))?;
-        }
-    }
-    match fs::remove_dir(&folder) {
-        Err(cause) if ![ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&cause.kind()) => {
-            Err(ResultsError::io(&folder, "delete")(cause))
-        }
-        _ => Ok(()),
-    }
+    delete_files(&folder_of(run), |name| name.starts_with("rank-") && name.ends_with(".part"))
 }
 
 /// The position of a block.

@@ -60,6 +60,9 @@ pub(super) fn predict_documents(
 
 /// Checks that all ranks see the same topics and documents.
 fn check_same(ranks: &Ranks, model: &TopicModel, documents: &Adopted) -> anyhow::Result<()> {
+    if ranks.count() == 1 {
+        return Ok(());
+    }
     let mine = format!("{} {}", model.digest(), documents.digest());
     let of_root = ranks.broadcast(mine.as_bytes());
     let is_same = match of_root == mine.as_bytes() {
