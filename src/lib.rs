@@ -11,13 +11,13 @@
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
-//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `text`, `varint`, `number` |
+//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `log`, `partial`, `random`, `text`, `varint`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `varint`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
-//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `log`, `metrics`, `models`, `partial`, `text`, `number` |
 //! | [`plots`] | figures of runs as SVG and PNG; with the cargo feature `plots` | `results`, `metrics`, `number` |
 //! | [`guide`] | documentation: from an idea to a run | nothing |
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
@@ -25,6 +25,7 @@
 //! | [`quadrature`] | expectations under a normal distribution | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
+//! | [`log`] | lines on standard error, as text or as JSON | `text` |
 //! | [`settings`] | tables of a run file as types: keys, documentation, mistakes | nothing |
 //! | [`text`] | numbers, durations, sizes and tables for people | nothing |
 //! | [`varint`] | integers in as many bytes as they need | nothing |
@@ -39,6 +40,7 @@ pub mod guide;
 pub mod job;
 pub mod kernels;
 pub mod lda;
+pub mod log;
 pub mod methods;
 pub mod metrics;
 pub mod models;

@@ -17,6 +17,7 @@ pub mod env;
 pub mod exit_codes;
 pub mod import;
 pub mod init;
+mod job_args;
 mod make;
 pub mod manual;
 mod output;

@@ -1,5 +1,6 @@
 //! Printing results on standard output and errors on standard error.
 
+use crate::log;
 use std::io::{ErrorKind, Write};
 
 /// Prints a result. A closed pipe is no error: the reader, such as `head`, has seen enough.
@@ -15,8 +16,7 @@ pub(super) fn print(text: &str) -> std::io::Result<()> {
 
 /// Prints an error on standard error in a single write, so that mpirun cannot put its own lines in between.
 pub(super) fn print_error(error: &anyhow::Error) {
-    // If standard error is closed, there is nowhere left to report that.
-    drop(std::io::stderr().write_all(format!("mpibayes: error: {}\n", in_one_line(error)).as_bytes()));
+    log::print_error(&format!("error: {}", in_one_line(error)));
 }
 
 /// An error with its causes in one line, without causes that are already quoted.

@@ -1,6 +1,7 @@
 //! `mpibayes recalibrate`: moves the draws of a finished run to the mean and the covariance of the posterior.
 
-use super::run::{judge, launch, reporting};
+use super::job_args::JobArgs;
+use super::run::{judge, launch};
 use crate::config::{Registry, Run};
 use crate::job::{JobError, RECALIBRATION, Ranks, recalibrate};
 use crate::metrics::recalibration::Recalibration;
@@ -27,6 +28,9 @@ pub struct RecalibrateArgs {
     /// The folder for the moved draws [default: RUN-recalibrated]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// The job.
+    #[command(flatten)]
+    pub job: JobArgs,
 }
 
 /// Recalibrates the draws.
@@ -36,8 +40,9 @@ pub struct RecalibrateArgs {
 /// are. With several ranks errors are printed.
 pub fn run(args: &RecalibrateArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args)?;
+    args.job.begin();
     let read = || read(&args.folder, &output, registry);
-    launch(registry, &output, read, |run, ranks| carry_out(run, &args.folder, &output, ranks))
+    launch(registry, &output, &args.job, read, |run, ranks| carry_out(run, &args.folder, &output, ranks, &args.job))
 }
 
 /// The folder for the moved draws.
@@ -80,8 +85,8 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
     Ok(run)
 }
 
-fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks) -> Result<ExitCode, JobError> {
-    let mut folder = RunFolder::new(output, Duration::MAX, reporting(false));
+fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks, job: &JobArgs) -> Result<ExitCode, JobError> {
+    let mut folder = RunFolder::new(output, Duration::MAX, job.reporting());
     let open = || RunResults::open(from).map_err(|error| JobError::Recalibration(error.to_string()));
     let results = ranks.agree(ranks.is_root().then(open).transpose())?;
     let moved = recalibrate(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;

@@ -1,9 +1,8 @@
 //! `mpibayes resume`: resumes the run in a folder, and makes a finished one longer.
 
-use super::run::{ReportArgs, carry_out, launch, reporting};
+use super::run::{OneRunArgs, carry_out, launch};
 use crate::config::Registry;
 use crate::job::{Amount, NewLength, doubling_command, run_to_resume};
-use crate::results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,9 +27,9 @@ pub struct ResumeArgs {
     /// Make a finished run of hmc longer: so many more draws of each chain, or so many in all
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub draws: Option<Amount>,
-    /// What is printed, and the exit code.
+    /// How the run is carried out.
     #[command(flatten)]
-    pub report: ReportArgs,
+    pub one: OneRunArgs,
 }
 
 /// Parses `+N` or `N`.
@@ -50,15 +49,15 @@ fn parse_amount(typed: &str) -> Result<Amount, String> {
 pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
-    results::listen();
+    args.one.job.begin();
     let read = || {
         let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
         if length.is_none()
             && let Some(command) = doubling_command(&args.folder, &run.to_toml()?, registry)
         {
-            reporting(args.report.log_host).print(&format!("the run is finished; `{command}` makes it longer"));
+            args.one.job.reporting().print(&format!("the run is finished; `{command}` makes it longer"));
         }
         Ok(run)
     };
-    launch(registry, &args.folder, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, &args.report))
+    launch(registry, &args.folder, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, &args.one))
 }

@@ -1,18 +1,21 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
+use super::job_args::JobArgs;
 use super::output::print_error;
-use super::termination::{self, CurrentRun, JobKind, report_when_terminated};
+use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::mpi::World;
-use crate::cluster::placement;
+use crate::cluster::{Timeline, placement};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check, made_longer, start};
 use crate::report::RunResults;
 use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
-use crate::results::{self, POSTERIOR, Reporting, RunFolder};
+use crate::partial::PartialFile;
+use crate::results::{POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -35,29 +38,23 @@ pub struct RunArgs {
     /// The folder for results and checkpoints [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// What is printed, and the exit code.
+    /// How one run is carried out.
     #[command(flatten)]
-    pub report: ReportArgs,
+    pub one: OneRunArgs,
 }
 
-/// Arguments about what a run prints, and about its exit code.
+/// Arguments of commands that carry out one run.
 #[derive(clap::Args, Debug)]
-pub struct ReportArgs {
+pub struct OneRunArgs {
     /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
     #[arg(long)]
     pub strict: bool,
-    /// Name the host of rank 0 in each line of the log
-    #[arg(long)]
-    pub log_host: bool,
-}
-
-/// What this process prints during a run.
-pub(super) fn reporting(log_host: bool) -> Reporting {
-    match (World::is_primary(), World::is_launched()) {
-        (false, _) => Reporting::Quiet,
-        (true, false) if !log_host => Reporting::Direct,
-        (true, _) => Reporting::Log { host: log_host.then(placement::host) },
-    }
+    /// Write what each thread of each rank does when, for ui.perfetto.dev or Chrome's tracing page
+    #[arg(long, value_name = "FILE.json")]
+    pub timeline: Option<PathBuf>,
+    /// The job.
+    #[command(flatten)]
+    pub job: JobArgs,
 }
 
 /// The folder of a run: the given one, or one named after the run file.
@@ -87,9 +84,9 @@ pub const UNUSABLE: u8 = 3;
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
-    results::listen();
+    args.one.job.begin();
     let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
-    launch(registry, &output, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.report))
+    launch(registry, &output, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
 }
 
 /// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`. If the launcher ends the job,
@@ -100,17 +97,18 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 pub(super) fn launch(
     registry: &Registry,
     folder: &Path,
+    job: &JobArgs,
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
-    let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+    let Some(mut world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let run = read()?;
         return match carry_out(&run, &Ranks::One) {
             Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
     };
-    report_when_terminated(&world, &CurrentRun::new(Some(folder)), JobKind::Run);
+    job.watch(&mut world, &CurrentRun::new(Some(folder)), JobKind::Run);
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;
@@ -160,11 +158,19 @@ pub(super) fn carry_out(
     registry: &Registry,
     ranks: &Ranks,
     output: &Path,
-    report: &ReportArgs,
+    args: &OneRunArgs,
 ) -> Result<ExitCode, JobError> {
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
-    let mut folder = RunFolder::new(output, every, reporting(report.log_host));
+    let mut folder = RunFolder::new(output, every, args.job.reporting());
+    if args.timeline.is_some() {
+        // All ranks begin together.
+        ranks.agree(Ok(()))?;
+        folder.keep_timeline(Arc::new(Timeline::new()));
+    }
     start(run, registry, ranks, &mut folder)?;
+    if let Some(path) = &args.timeline {
+        write_timeline(path, ranks, &folder);
+    }
     termination::end();
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
@@ -179,8 +185,32 @@ pub(super) fn carry_out(
     };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
     folder.print_message(&judgment.text);
-    let fails = judgment.outcome == JudgmentOutcome::Diverged || report.strict && judgment.outcome.is_unusable();
+    let fails = judgment.outcome == JudgmentOutcome::Diverged || args.strict && judgment.outcome.is_unusable();
     Ok(if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
+}
+
+/// Writes the timeline of all ranks. Every rank calls this.
+fn write_timeline(path: &Path, ranks: &Ranks, folder: &RunFolder) {
+    let Some(timeline) = folder.timeline() else { return };
+    let of_ranks = ranks.collect(&timeline.to_bytes(ranks.rank(), placement::host()));
+    if !ranks.is_root() {
+        return;
+    }
+    let written = || -> anyhow::Result<String> {
+        let (json, cut) = Timeline::to_json(&of_ranks)?;
+        let partial = PartialFile::new(path);
+        std::fs::write(partial.path(), json).and_then(|()| partial.commit())?;
+        let cut = match cut.first() {
+            Some(rank) => format!(" (cut short: rank {rank} had more spans of time than are kept)"),
+            None => String::new(),
+        };
+        Ok(format!("timeline in {}{cut}: open it at ui.perfetto.dev", path.display()))
+    };
+    match written() {
+        Ok(text) => folder.print_message(&text),
+        // The run itself is fine.
+        Err(error) => folder.warn(&format!("{}: cannot write the timeline: {error:#}", path.display())),
+    }
 }
 
 /// The judgment of a finished run; none if it has no draws of a posterior.

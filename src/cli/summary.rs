@@ -19,6 +19,7 @@ Examples:
   mpibayes summary runs/first --per age=10 --per income=1000
   mpibayes summary runs/first --draws coefficients.csv
   mpibayes summary runs/first --json > first.json
+  mpibayes summary runs/first --ranks
   mpibayes summary runs/first --get accuracy
   mpibayes summary runs/first --get judgment               # right, undecided, biased, ...";
 
@@ -49,6 +50,9 @@ pub struct SummaryArgs {
     /// Replace that file if it exists
     #[arg(short, long, requires = "draws")]
     pub force: bool,
+    /// Show how the run was carried out: what each rank did with its time, what saving took, and what happened
+    #[arg(long, conflicts_with_all = ["json", "get", "all"])]
+    pub ranks: bool,
     /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether draws can be used,
     /// `none` without draws
     #[arg(long, value_name = "METRIC")]
@@ -99,6 +103,7 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
         write_draws(&summary, path, args.force)?;
     }
     let text = match &args.get {
+        _ if args.ranks => summary.operation.text(),
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",
         None => summary.text(args.all),

@@ -1,6 +1,8 @@
 //! What a job prints when its launcher ends it, because it was interrupted or a rank died: what is saved, and how to resume.
 
+use super::run::STOPPED;
 use crate::cluster::mpi::World;
+use crate::log;
 use crate::results::{Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, was_terminated};
 use crate::text;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,9 @@ const POLL: Duration = Duration::from_millis(50);
 const TIME_TO_SAVE: Duration = Duration::from_millis(300);
 /// Rank 1 reports this much later if rank 0 is dead.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
+
+/// How long ranks that predict may be silent.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -48,6 +53,27 @@ pub(super) enum JobKind {
     Sweep,
 }
 
+/// Ends the job with the exit code of a run that can be resumed when nothing was heard from a rank for `max_silence`. Every rank calls this.
+pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentRun, kind: JobKind) {
+    let (size, current) = (world.size(), current.clone());
+    let is_watched = world.watch(max_silence, STOPPED.into(), move |silence| {
+        log::print_error(&format!("error: {silence}. The job ends with exit code {STOPPED}"));
+        // Rank 0 reports what is saved when the launcher ends the job, unless it is the one that is silent.
+        if let Some(folder) = current.get().filter(|_| silence.rank == 0) {
+            Reporting::Log { host: None }.print(&saved_state(&folder, size, kind));
+        }
+    });
+    if !is_watched && world.size() > 1 && !max_silence.is_zero() && world.rank() == 0 {
+        let level = world.thread_level();
+        log::print("", &format!("note: this MPI library allows calls on one thread only ({level}): ranks that hang are not noticed"));
+    }
+}
+
+/// The same for a job that has nothing to save.
+pub(super) fn watch_predictions(world: &mut World) {
+    world.watch(MAX_SILENCE, 1, |silence| log::print_error(&format!("error: {silence}")));
+}
+
 /// Reports what is saved in the folder of a run when the launcher ends the job, by SIGTERM. Rank 0 reports, or rank 1 if rank 0 has died and
 /// therefore no longer locks the folder.
 pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: JobKind) {
@@ -66,14 +92,17 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
         let Some(folder) = current.get() else { return };
         let other_reports = rank == 1 && job_using(&folder).is_some();
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
-            Reporting::Log { host: None }.print(&message(&folder, size, kind));
+            let saved = saved_state(&folder, size, kind);
+            let why = "the launcher ends this job, because it was interrupted or a rank was lost";
+            Reporting::Log { host: None }.print(&format!("{why}: {saved}"));
         }
     });
 }
 
-fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
+/// What is saved of a run, and how it is resumed.
+fn saved_state(folder: &Path, ranks: u32, kind: JobKind) -> String {
     let shown = folder.display();
-    let saved = match has_checkpoint(folder) {
+    match has_checkpoint(folder) {
         true => {
             // The clock of a file server may be ahead.
             let file = std::fs::metadata(checkpoint_file(folder));
@@ -90,6 +119,5 @@ fn message(folder: &Path, ranks: u32, kind: JobKind) -> String {
             format!("{shown} has no checkpoint yet; the same command starts this run again and continues with the others")
         }
         false => format!("{shown} has no checkpoint yet; the same command starts the run again"),
-    };
-    format!("the launcher ends this job, because it was interrupted or a rank died: {saved}")
+    }
 }

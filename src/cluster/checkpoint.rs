@@ -3,15 +3,17 @@
 use super::body::Body;
 use super::codec::{CodecError, Raw, seal, unseal};
 use super::fault::BoxError;
-use super::layout::AgentId;
+use super::layout::{AgentId, Rank};
 use super::method::Progress;
 use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedRequest, Route};
 use super::states::{SavedState, StateStore, StoredState};
+use super::usage::RankReport;
 use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,9 @@ pub struct Checkpoint {
     /// The amount that each rank has stored since the last checkpoint, for the recorder to collect; not saved.
     #[serde(skip)]
     pub stored: StoredByRank,
+    /// What each rank has done in this job; not saved.
+    #[serde(skip)]
+    pub ranks: BTreeMap<Rank, RankReport>,
     /// The progress of the run.
     pub progress: Progress,
     /// Messages and bytes between ranks so far.

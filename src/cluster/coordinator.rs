@@ -10,6 +10,7 @@ use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise
 use super::record::{Extents, Record, StoredByRank};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::states::{SavedState, StateStore};
+use super::usage::RankReport;
 use super::work::Work;
 use crate::number::Number;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,6 +53,10 @@ pub(super) struct Coordinator<N: Number> {
     pub spent: TimeSpent,
     /// Bytes that agents have received and sent, of the responses that the server has received.
     bytes: AgentBytes,
+    /// What each rank has done in this job.
+    pub ranks: BTreeMap<Rank, RankReport>,
+    /// The longest time from a request to its response so far.
+    longest_response: f64,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub allreduce: Option<(Vec<Rank>, u64)>,
     /// Whether the last contribution to a sum was large and sparse, so that the next sum is not added by all-reduce.
@@ -77,6 +82,7 @@ struct OpenRequest<N: Number> {
     reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
+    posted_at: Instant,
     /// When the last report or the sum arrived.
     completed_at: Option<Instant>,
 }
@@ -134,6 +140,8 @@ impl<N: Number> Coordinator<N> {
             traffic: Traffic::default(),
             spent: TimeSpent::default(),
             bytes: AgentBytes::default(),
+            ranks: BTreeMap::new(),
+            longest_response: 0.0,
             allreduce: None,
             sums_are_sparse: false,
         };
@@ -258,6 +266,7 @@ impl<N: Number> Coordinator<N> {
                 reports: BTreeMap::new(),
                 wants_sum,
                 sum: None,
+                posted_at: Instant::now(),
                 completed_at: None,
             },
         );
@@ -283,6 +292,10 @@ impl<N: Number> Coordinator<N> {
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
         self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring_seconds);
+        if let Some(open) = self.open.get(&request).filter(|open| !open.monitoring) {
+            let seconds = open.posted_at.elapsed().as_secs_f64();
+            self.ranks.entry(self.layout.rank_of(reported.from)).or_default().response_times.add(seconds);
+        }
         self.update_open(request, |open| {
             open.bytes.add(bytes);
             open.reports.insert(reported.from, reported);
@@ -299,6 +312,7 @@ impl<N: Number> Coordinator<N> {
         update(open);
         if open.is_complete() {
             open.completed_at = Some(Instant::now());
+            self.longest_response = self.longest_response.max(open.posted_at.elapsed().as_secs_f64());
         }
         if open.is_complete() && (open.monitoring || self.method.order() == Order::Arrival) {
             self.arrival_queue.push_back(request);
@@ -333,6 +347,12 @@ impl<N: Number> Coordinator<N> {
             Order::Arrival => others.filter_map(|open| open.completed_at).min(),
         };
         ready_since.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
+    }
+
+    /// The longest time from a request to its response in this job, or the time since the oldest request without one, if that is longer.
+    pub fn longest_response(&self) -> f64 {
+        let oldest = self.open.first_key_value().map_or(0.0, |(_, open)| open.posted_at.elapsed().as_secs_f64());
+        self.longest_response.max(oldest)
     }
 
     /// The seconds that the run's clock excludes.
@@ -458,6 +478,7 @@ impl<N: Number> Coordinator<N> {
             records: Vec::new(),
             recorded_draws: Extents::default(),
             stored: std::mem::take(&mut self.stored),
+            ranks: self.ranks.clone(),
             progress: self.progress,
             traffic: self.traffic.clone(),
             spent: self.spent.clone(),

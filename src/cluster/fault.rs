@@ -4,9 +4,9 @@ use super::layout::{AgentId, Rank};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Instant;
 
 /// Any error of a method; it ends the job with a message that names rank, agent and activity.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -34,8 +34,7 @@ pub struct Fault {
 impl Fault {
     /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts.
     pub(super) fn print(&self) {
-        // If standard error is closed, there is nowhere to report that.
-        drop(std::io::stderr().write_all(format!("mpibayes: {self}\n").as_bytes()));
+        crate::log::print_error(&self.to_string());
     }
 
     /// Prints the message and ends the process at once with [`EXIT_CODE`]. An ordinary exit would unload libraries while worker
@@ -76,7 +75,20 @@ pub(super) enum Action {
 
 impl Activity {
     pub(super) fn fault(self, cause: impl Into<String>) -> Fault {
-        let activity = match self.action {
+        Fault {
+            rank: self.rank,
+            who: self.who(),
+            activity: format!("{} {}", self.method, self.action()),
+            cause: cause.into(),
+        }
+    }
+
+    fn who(self) -> String {
+        self.agent.map_or_else(|| "server".into(), |agent| format!("agent {agent}"))
+    }
+
+    fn action(self) -> String {
+        match self.action {
             Action::Creating => "being created".into(),
             Action::Starting => "starting".into(),
             Action::Receiving => "receiving a response".into(),
@@ -86,12 +98,6 @@ impl Activity {
             Action::Saving => "saving its state".into(),
             Action::Recording => "recording the run".into(),
             Action::Communicating => "exchanging messages".into(),
-        };
-        Fault {
-            rank: self.rank,
-            who: self.agent.map_or_else(|| "server".into(), |agent| format!("agent {agent}")),
-            activity: format!("{} {activity}", self.method),
-            cause: cause.into(),
         }
     }
 }
@@ -107,7 +113,8 @@ static GUARDED: Mutex<Guarded> = Mutex::new(Guarded { next: 0, activities: BTree
 
 struct Guarded {
     next: u64,
-    activities: BTreeMap<u64, Activity>,
+    /// Each with its start.
+    activities: BTreeMap<u64, (Activity, Instant)>,
     /// The source location of the last panic in a helping thread. Rayon passes the panic on to the helped thread, but not the location.
     helper_location: Option<String>,
 }
@@ -128,8 +135,22 @@ fn current() -> Option<Activity> {
         let likeliest = |activity: &&Activity| {
             (activity.agent.is_none(), matches!(activity.action, Action::Communicating | Action::Recording))
         };
-        is_helper().then(|| guarded().activities.values().min_by_key(likeliest).copied()).flatten()
+        is_helper().then(|| guarded().activities.values().map(|(activity, _)| activity).min_by_key(likeliest).copied()).flatten()
     })
+}
+
+/// What this process is doing, and for how long: of several tasks, the one that began first.
+pub(super) fn describe_activity() -> String {
+    let is_background = |activity: &Activity| matches!(activity.action, Action::Communicating);
+    let longest = guarded().activities.values().min_by_key(|(activity, since)| (is_background(activity), *since)).copied();
+    match longest {
+        None => "preparing a run, or writing its results".into(),
+        Some((activity, _)) if is_background(&activity) => format!("exchanging messages of {}", activity.method),
+        Some((activity, since)) => {
+            let seconds = since.elapsed().as_secs_f64().round();
+            format!("in a run of {}: {} was {} for {seconds} s", activity.method, activity.who(), activity.action())
+        }
+    }
 }
 
 /// Runs a method's code. An error or panic becomes a fault, and the exit handler can name the activity if the code calls `exit`.
@@ -139,7 +160,7 @@ pub(super) fn guard<T>(activity: Activity, work: impl FnOnce() -> Result<T, BoxE
         let mut guarded = guarded();
         guarded.next += 1;
         let number = guarded.next;
-        guarded.activities.insert(number, activity);
+        guarded.activities.insert(number, (activity, Instant::now()));
         number
     };
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));

@@ -30,6 +30,8 @@ pub mod simulate;
 mod states;
 mod sums;
 pub mod threads;
+mod timeline;
+mod usage;
 mod work;
 mod workers;
 
@@ -47,3 +49,5 @@ pub use record::StoredByRank;
 pub use request::{AgentReportOf, RequestOf, ResponseOf};
 pub use run::{AfterCheckpoint, Outcome, Recorder, Status};
 pub use states::{NotSaved, PartId, SavedState, StateStore, StoredState, WriteState};
+pub use timeline::Timeline;
+pub use usage::{RankReport, RankUsage, Times};

@@ -13,10 +13,13 @@ use super::packet::{
     children,
 };
 use super::packing::{is_large_and_sparse, wire_bytes};
+use super::placement::host;
 use super::record::Record;
 use super::request::{EncodedReport, Route};
 use super::states::{NotSaved, SavedState, StateStore, WriteState, in_memory};
 use super::sums::{Adder, Assembly, adding_ranks, bounds};
+use super::timeline::{Doing, Timeline};
+use super::usage::{RankUsage, peak_memory};
 use super::work::{Completed, Work};
 use crate::number::Number;
 use std::cell::RefCell;
@@ -44,6 +47,10 @@ pub(super) struct Node<N: Number> {
     spent: BTreeMap<AgentId, AgentTime>,
     /// Worker threads for agents.
     threads: usize,
+    /// What this rank has done since the last checkpoint; the driver adds the seconds of messages and of waiting.
+    pub usage: RankUsage,
+    /// Where spans of saving are noted.
+    pub timeline: Option<Arc<Timeline>>,
     /// Seconds of monitoring on this rank, during which all its workers are busy.
     monitoring: f64,
     /// Stores the draws of this rank's agents.
@@ -114,6 +121,8 @@ impl<N: Number> Node<N> {
             traffic: Traffic::default(),
             spent: BTreeMap::new(),
             threads,
+            usage: RankUsage::default(),
+            timeline: None,
             monitoring: 0.0,
             store: None,
             states: None,
@@ -164,6 +173,7 @@ impl<N: Number> Node<N> {
             }
             let bytes = wire_bytes(&packet.body) as u64 + packet.head.states();
             self.traffic.count(packet.head.purpose(), bytes);
+            self.usage.count_sent(to, bytes + draws, self.layout.ranks);
         }
         self.out.push_back((to, packet));
     }
@@ -211,8 +221,9 @@ impl<N: Number> Node<N> {
                 self.quiescing = Some(Quiescing { expected, saved_here, wants_states });
                 self.try_quiesce()?;
             }
-            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds } => {
+            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds, usage } => {
                 if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.ranks.entry(rank).or_default().usage.add(*usage);
                     coordinator.records.extend(records);
                     coordinator.stored.insert(rank, stored);
                     coordinator.receive_states(agents, transfers, &traffic, spent, (failure, saving_seconds));
@@ -496,17 +507,35 @@ impl<N: Number> Node<N> {
         let since = Instant::now();
         let saved = if wants_states { self.save_states(&saved_here)? } else { Ok(Saved::default()) };
         let saving_seconds = since.elapsed().as_secs_f64();
+        if wants_states {
+            self.note_saving(Doing::SavingStates, since);
+        }
         let (Saved { agents, transfers }, failure) = match saved {
             Ok(saved) => (saved, None),
             Err(cause) => (Saved::default(), Some(cause)),
         };
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
-        let spent = std::mem::take(&mut self.spent).into_iter().collect();
+        let spent: Vec<(AgentId, AgentTime)> = std::mem::take(&mut self.spent).into_iter().collect();
+        let usage = Box::new(RankUsage {
+            host: host(),
+            threads: self.threads,
+            thread_seconds: spent.iter().map(|(_, spent)| spent.total()).sum(),
+            peak_memory: peak_memory(),
+            ..std::mem::take(&mut self.usage)
+        });
         let rank = self.rank;
-        let head = Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds };
+        let head = Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds, usage };
         self.send(0, Packet { head, body: Body::empty() });
         Ok(())
+    }
+
+    /// Notes a time of saving that ends now.
+    pub fn note_saving(&mut self, doing: Doing, since: Instant) {
+        self.usage.saving += since.elapsed().as_secs_f64();
+        if let Some(timeline) = &self.timeline {
+            timeline.add(doing, 0, None, None, since);
+        }
     }
 
     /// Saves the states of this rank's agents, and the transfers of these requests. The inner error is that of

@@ -3,6 +3,7 @@
 use super::fault::Result;
 use super::record::DrawBlock;
 use super::states::StateStore;
+use super::timeline::Timeline;
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -22,12 +23,14 @@ pub struct JobOptions {
     pub store: Option<Arc<dyn DrawStore>>,
     /// Stores the states of agents on their own ranks at a checkpoint; without it they are gathered on rank 0. Simulations ignore it.
     pub states: Option<Arc<dyn StateStore>>,
+    /// Takes the spans of time of this process. Simulations ignore it.
+    pub timeline: Option<Arc<Timeline>>,
 }
 
 impl JobOptions {
     /// One thread on each rank, agents on all ranks, default collectives, no stores.
     pub fn new(seed: Seed) -> Self {
-        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None, states: None }
+        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None, states: None, timeline: None }
     }
 
     /// The same for a method whose draws and states are not kept.

@@ -8,6 +8,7 @@ use super::packing::{pack, unpack};
 use super::record::Record;
 use super::request::Route;
 use super::states::{SavedState, StateStore};
+use super::usage::RankUsage;
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -62,6 +63,8 @@ pub(super) enum Head {
         failure: Option<String>,
         /// The time that it took to save them.
         saving_seconds: f64,
+        /// What the rank has done since it was last asked.
+        usage: Box<RankUsage>,
     },
     /// The run is over.
     Stop,
@@ -184,6 +187,18 @@ pub struct Flow {
     pub bytes: u64,
 }
 
+impl Flow {
+    pub(super) fn count(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+    }
+}
+
 /// Bytes of the bodies that agents receive with their tasks and send with their reports, as if the server and each agent were on ranks of
 /// their own. Monitoring is not counted, nor is what an agent sends only to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,6 +233,10 @@ pub struct AgentTime {
 }
 
 impl AgentTime {
+    pub(super) fn total(self) -> f64 {
+        self.tasks + self.after_report + self.monitoring
+    }
+
     pub(super) fn add(&mut self, other: Self) {
         self.tasks += other.tasks;
         self.after_report += other.after_report;
@@ -242,15 +261,12 @@ impl Traffic {
             Some(flow) => flow,
             None => self.0.entry(purpose.to_owned()).or_default(),
         };
-        flow.messages += 1;
-        flow.bytes += bytes;
+        flow.count(bytes);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         for (purpose, flow) in &other.0 {
-            let sum = self.0.entry(purpose.clone()).or_default();
-            sum.messages += flow.messages;
-            sum.bytes += flow.bytes;
+            self.0.entry(purpose.clone()).or_default().add(*flow);
         }
     }
 }

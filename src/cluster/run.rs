@@ -7,8 +7,9 @@ use super::method::Progress;
 use super::node::Node;
 use super::packet::Traffic;
 use super::record::Record;
+use super::timeline::Doing;
 use crate::number::Number;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Records a run on rank 0: stores rows and draws, saves checkpoints, shows progress.
 pub trait Recorder {
@@ -49,6 +50,8 @@ pub struct Status {
     pub responses: u64,
     /// Seconds since the run began.
     pub seconds: f64,
+    /// The longest time from a request to its response in this job, of responses that are there or awaited.
+    pub longest_response: f64,
 }
 
 /// What to do after a checkpoint of a run that is not over.
@@ -89,10 +92,17 @@ pub(super) fn serve_recorder<N: Number>(
         let records = std::mem::take(&mut coordinator.records);
         guard(activity, || recorder.write(records))?;
     }
-    let status = Status { progress: coordinator.progress, responses: coordinator.responses, seconds: clock.seconds() };
+    let status = Status {
+        progress: coordinator.progress,
+        responses: coordinator.responses,
+        seconds: clock.seconds(),
+        longest_response: coordinator.longest_response(),
+    };
     if let Some(checkpoint) = coordinator.take_checkpoint(clock.seconds())? {
         let (finished, seconds, traffic) = (checkpoint.finished, checkpoint.seconds, checkpoint.traffic.clone());
+        let since = Instant::now();
         let next = guard(activity, || recorder.on_checkpoint(checkpoint))?;
+        node.note_saving(Doing::Recording, since);
         if finished || next == AfterCheckpoint::Stop {
             node.stop();
             return Ok(Some(Outcome { finished, seconds, traffic }));

@@ -15,6 +15,7 @@ use super::workers::Workers;
 use crate::number::{ByNumber, Number};
 use crossbeam_channel::RecvTimeoutError;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Runs a method in this process until it ends or the recorder stops it.
 ///
@@ -55,12 +56,24 @@ fn run_typed<N: Number>(
     let mut node = Node::new(method.clone(), 0, layout, options.threads);
     node.store.clone_from(&options.store);
     node.states.clone_from(&options.states);
+    node.timeline.clone_from(&options.timeline);
     node.host_server(saved)?;
-    let worker =
-        WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store, states: options.states };
+    let worker = WorkerContext {
+        method,
+        seed: options.seed,
+        rank: 0,
+        clock: clock.clone(),
+        store: options.store,
+        states: options.states,
+        timeline: options.timeline,
+        thread: 0,
+    };
     let mut short_work = ShortWork::new(worker.clone());
     let workers = Workers::start(worker, options.threads);
+    let mut began = Instant::now();
     loop {
+        node.usage.seconds += began.elapsed().as_secs_f64();
+        began = Instant::now();
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;
         }

@@ -8,11 +8,12 @@ use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Rank};
 use super::method::Progress;
 use super::options::DrawStore;
-use super::packet::{AgentBytes, Posted};
+use super::packet::{AgentBytes, Posted, RequestId};
 use super::packing::wire_bytes;
 use super::record::{DrawBlock, Record};
 use super::request::{EncodedRequest, EncodedResponse};
 use super::states::{SavedState, StateStore};
+use super::timeline::{Doing, SERVER, Timeline};
 use crate::number::Number;
 use crate::random::Seed;
 use std::sync::Arc;
@@ -96,6 +97,9 @@ pub(super) struct WorkerContext<N: Number> {
     pub clock: Clock,
     pub store: Option<Arc<dyn DrawStore>>,
     pub states: Option<Arc<dyn StateStore>>,
+    pub timeline: Option<Arc<Timeline>>,
+    /// The number of the thread in the timeline: 0 for the main thread.
+    pub thread: u32,
 }
 
 impl<N: Number> Clone for WorkerContext<N> {
@@ -105,12 +109,21 @@ impl<N: Number> Clone for WorkerContext<N> {
             clock: self.clock.clone(),
             store: self.store.clone(),
             states: self.states.clone(),
+            timeline: self.timeline.clone(),
             ..*self
         }
     }
 }
 
 impl<N: Number> WorkerContext<N> {
+    /// Notes a span of time that ends now.
+    fn note(&self, doing: Doing, agent: Option<AgentId>, request: Option<RequestId>, since: Instant) {
+        if let Some(timeline) = &self.timeline {
+            let thread = if agent.is_none() { SERVER } else { self.thread };
+            timeline.add(doing, thread, agent, request, since);
+        }
+    }
+
     /// Separates the records that are sent to rank 0 from the draws that are stored on this rank.
     fn split_draws(&self, records: Vec<Record>) -> (Vec<Record>, Vec<DrawBlock>) {
         if self.store.is_none() {
@@ -178,6 +191,7 @@ impl<N: Number> Work<N> {
                     Ok(server.progress())
                 })?;
                 let seconds = since.elapsed().as_secs_f64();
+                worker.note(Doing::Server, None, None, since);
                 emit(Completed::ServerReturned { server, progress, seconds, monitoring, records: cx.into_records() });
             }
             Self::Perform { id, mut agent, request, body, stayed } => {
@@ -187,6 +201,9 @@ impl<N: Number> Work<N> {
                 let (report, body) =
                     guard(activity(Some(id), Action::Performing(request.id)), || agent.perform(&request.task.0, body, &mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
+                let doing = if request.monitoring { Doing::Evaluation } else { Doing::Task };
+                let number = Some(request.id);
+                worker.note(doing, Some(id), number, since);
                 let (records, draws) = worker.split_draws(cx.into_records());
                 let sent = if request.stays() { 0 } else { wire_bytes(&body) as u64 };
                 let bytes = AgentBytes { received, sent };
@@ -195,6 +212,7 @@ impl<N: Number> Work<N> {
                 let since = Instant::now();
                 guard(activity(Some(id), Action::Following), || agent.after_report(&mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
+                worker.note(Doing::AfterReport, Some(id), number, since);
                 let (records, more) = worker.split_draws(cx.into_records());
                 if let Some(store) = &worker.store {
                     let draws: Vec<DrawBlock> = draws.into_iter().chain(more).collect();

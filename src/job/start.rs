@@ -137,6 +137,7 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
         dedicated: cluster.dedicated,
         collectives: cluster.collectives,
         store,
+        timeline: folder.timeline().cloned(),
         ..JobOptions::new(Seed(run.settings.seed()))
     }
 }

@@ -4,7 +4,7 @@ use super::error::JobError;
 use super::ranks::Ranks;
 use crate::cluster::codec::{CodecError, decode, encode};
 use crate::cluster::{BoxError, Checkpoint, CheckpointError, StoredState};
-use crate::results::{CheckpointParts, ResultsError, RunFolder};
+use crate::results::{CheckpointParts, EventKind, ResultsError, RunFolder};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,9 @@ fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Res
 fn report_use(saved: Checkpoint, folder: &RunFolder, damage: Option<&String>, is_previous: bool) -> Result<Checkpoint, JobError> {
     let round = saved.progress.done;
     if let Some(damage) = damage {
-        folder.warn(&format!("{damage}. The run resumes from the checkpoint before it, after round {round}"));
+        let text = format!("{damage}. The run resumes from the checkpoint before it, after round {round}");
+        folder.warn(&text);
+        folder.note(EventKind::FellBack, &text);
         folder.set_damaged_checkpoint_aside()?;
     } else if is_previous {
         folder.print_message(&format!(

@@ -8,6 +8,7 @@ mod error;
 pub mod figures;
 pub mod judgment;
 pub mod loo;
+pub mod operation;
 pub mod posterior;
 mod run;
 pub mod side_by_side;

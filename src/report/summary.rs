@@ -4,6 +4,7 @@ use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
 use super::communication::{Communication, Traffic};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
+use super::operation::Operation;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::test_rows::TestRows;
@@ -99,6 +100,8 @@ pub struct Summary {
     pub agent_bytes: Option<Communication>,
     /// Messages and bytes between ranks, by purpose.
     pub traffic: Vec<Traffic>,
+    /// How the run was carried out.
+    pub operation: Operation,
 }
 
 /// A row of a table of the result file.
@@ -182,6 +185,7 @@ impl Summary {
             expectations: posterior::expectations(file)?,
             agent_bytes,
             traffic: Traffic::read(&table(TRAFFIC)?),
+            operation: Operation::of(run)?,
         })
     }
 
@@ -320,6 +324,7 @@ impl Summary {
         text += &self.time_by_phase();
         text += &self.agent_bytes.map(Communication::text).unwrap_or_default();
         text += &Traffic::text(&self.traffic);
+        text += &self.operation.incidents();
         text
     }
 

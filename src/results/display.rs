@@ -1,8 +1,9 @@
 //! How a job reports on its run: a progress bar on a terminal, otherwise a line now and then.
 
 use crate::cluster::Progress;
+use crate::log;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two lines of progress.
@@ -51,7 +52,7 @@ pub(super) struct Lines {
 
 impl Display {
     pub fn new(reporting: Reporting) -> Self {
-        match (reporting.is_quiet(), std::io::stderr().is_terminal()) {
+        match (reporting.is_quiet(), std::io::stderr().is_terminal() && !log::is_json()) {
             (true, _) => Self::Nothing,
             (false, true) => {
                 // With an empty template the bar is invisible, until the number of rounds is known.
@@ -93,7 +94,8 @@ impl Display {
             Self::Bar { bar, reporting } => {
                 if bar.length() != Some(total) {
                     bar.set_length(total);
-                    bar.set_style(bar_style(&reporting.title(), stage));
+                    let title = reporting.title().map(|title| format!("{title}: ")).unwrap_or_default();
+                    bar.set_style(bar_style(&title, stage));
                     bar.set_position(done);
                     // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
@@ -134,8 +136,10 @@ impl Reporting {
     /// Prints a message on standard error.
     pub fn print(&self, text: &str) {
         if !self.is_quiet() {
-            // One write, so that no line of a launcher comes between. A closed standard error is no reason to end a run.
-            drop(std::io::stderr().write_all(format!("mpibayes: {}{}{text}\n", self.prefix(), self.title()).as_bytes()));
+            match (log::is_json(), self.title()) {
+                (true, Some(title)) => log::print_of_run(title, text),
+                (_, title) => log::print(&self.prefix(), &title.map_or_else(|| text.to_owned(), |title| format!("{title}: {text}"))),
+            }
         }
     }
 
@@ -147,11 +151,11 @@ impl Reporting {
         }
     }
 
-    /// The title of a run that is one of several, with a colon.
-    fn title(&self) -> String {
+    /// The title of a run that is one of several.
+    fn title(&self) -> Option<&str> {
         match self {
-            Self::OneOfSeveral { title, .. } => format!("{title}: "),
-            Self::Quiet | Self::Direct | Self::Log { .. } => String::new(),
+            Self::OneOfSeveral { title, .. } => Some(title),
+            Self::Quiet | Self::Direct | Self::Log { .. } => None,
         }
     }
 

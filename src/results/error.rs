@@ -69,6 +69,17 @@ pub enum ResultsError {
         /// The job: `Slurm job 42 on node7`.
         job: String,
     },
+    /// Another job has taken the folder over.
+    #[error(
+        "{} was taken over by {job}, because this job could not be seen for some minutes: it ends without saving, and the other continues",
+        folder.display()
+    )]
+    TakenOver {
+        /// The folder.
+        folder: PathBuf,
+        /// The job.
+        job: String,
+    },
     /// Draws or tables are inconsistent.
     #[error("{0}")]
     Shape(String),

@@ -7,6 +7,7 @@
 
 use super::display::{Display, Reporting};
 use super::error::{Result, ResultsError};
+use super::events::{self, Event, EventKind, events_file};
 use super::existing::{
     ExistingRun, checkpoint_file, config_file, damaged_checkpoint_file, first_config_file, late_checkpoint_file, not_a_folder,
     previous_checkpoint_file, result_file, run_with_digest, tuning_file,
@@ -14,6 +15,7 @@ use super::existing::{
 use super::failed_saves::FailedSaves;
 use super::grid::Grid;
 use super::info::{RunInfo, RunState};
+use super::job_rows::{self, Saves};
 use super::lock::{DIGEST_FILE, FolderLock};
 use super::parts;
 use super::read::ResultFile;
@@ -23,25 +25,20 @@ use super::stop;
 use super::write::RunWriter;
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{
-    self, AfterCheckpoint, AgentBytes, AgentTime, Checkpoint, CheckpointError, Outcome, PartId, Progress, Recorder, Status,
-    StoredByRank, TimeSpent,
+    self, AfterCheckpoint, Checkpoint, CheckpointError, Outcome, PartId, Progress, Recorder, Status, StoredByRank, Timeline,
 };
 use crate::partial::PartialFile;
+use crate::text;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A job takes its first checkpoint after at most this time, so that there are results to look at soon.
 const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
 
-/// The table of messages and bytes between ranks, with columns `PURPOSE_messages` and `PURPOSE_bytes`.
-pub const TRAFFIC: &str = "traffic";
-/// The table of bytes that agents receive and send, on any number of ranks.
-pub const AGENT_BYTES: &str = "agent_bytes";
-/// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
-pub const PHASES: &str = "phases";
 /// How long a run that is asked to stop goes on trying to save, and the pause between attempts.
 const TIME_TO_STOP: Duration = Duration::from_secs(20);
 const PAUSE_WHILE_STOPPING: Duration = Duration::from_secs(2);
@@ -92,8 +89,16 @@ pub struct RunFolder {
     /// Seconds spent on saving: in total, and on the states and the result file for the last checkpoint.
     saving_seconds: f64,
     last_saving_seconds: f64,
+    /// Seconds that the longest save of this job has taken.
+    longest_save: f64,
     /// Seconds that the result file has taken the last time.
     writing_seconds: f64,
+    /// What saving has taken in this job.
+    saves: Saves,
+    /// The hosts of the ranks.
+    hosts: Vec<String>,
+    /// Takes the spans of time of this process.
+    timeline: Option<Arc<Timeline>>,
     /// Bytes of draws that ranks have stored since the result file was last written.
     stored: StoredByRank,
     /// Whether the result file has all draws and rows of tables.
@@ -145,7 +150,11 @@ impl RunFolder {
             seconds: 0.0,
             saving_seconds: 0.0,
             last_saving_seconds: 0.0,
+            longest_save: 0.0,
             writing_seconds: 0.0,
+            saves: Saves::default(),
+            hosts: Vec::new(),
+            timeline: None,
             stored: StoredByRank::new(),
             has_all_draws: false,
             display: Display::new(reporting),
@@ -163,6 +172,22 @@ impl RunFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Takes the spans of time of this process during the run.
+    pub fn keep_timeline(&mut self, timeline: Arc<Timeline>) {
+        self.timeline = Some(timeline);
+    }
+
+    /// What takes the spans of time of this process.
+    pub fn timeline(&self) -> Option<&Arc<Timeline>> {
+        self.timeline.as_ref()
+    }
+
+    /// Writes down what happened to the run. Only on rank 0.
+    pub fn note(&self, event: EventKind, text: &str) {
+        // The run does not depend on it, and a file system that fails is reported elsewhere.
+        drop(events::append(&self.path, &Event::now(event, text.to_owned())));
     }
 
     /// The newest checkpoint.
@@ -198,6 +223,11 @@ impl RunFolder {
         }
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
         let mut lock = FolderLock::acquire(&self.path)?;
+        if let Some(lost) = &lock.lost {
+            let text = format!("the folder was used by {lost}, which has not been seen for minutes: this job takes it over");
+            self.warn(&text);
+            self.note(EventKind::TakenOver, &text);
+        }
         let mut data_digest = String::new();
         let path = self.path.join(DIGEST_FILE);
         lock.digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
@@ -216,6 +246,7 @@ impl RunFolder {
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
         delete(&damaged_checkpoint_file(&self.path))?;
+        delete(&events_file(&self.path))?;
         parts::clear(&self.path, &BTreeSet::new())?;
         if let Some(FolderLock { digest: file, .. }) = &mut self.lock {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
@@ -289,7 +320,7 @@ impl RunFolder {
 
     /// Seconds that agents have worked, all together, until the last checkpoint.
     pub fn seconds_of_agents(&self) -> f64 {
-        let rows = self.rows.iter().filter(|row| row.table == PHASES && row.agent.is_some());
+        let rows = self.rows.iter().filter(|row| row.table == job_rows::PHASES && row.agent.is_some());
         rows.flat_map(|row| &row.values).map(|value| value.1).sum()
     }
 
@@ -321,7 +352,11 @@ impl RunFolder {
         let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
         self.last_saved = saved.map(SavedCheckpoint::of);
-        self.saving_seconds = saved.map_or(0.0, |saved| saving_seconds(&saved.records));
+        let rows = saved.iter().flat_map(|saved| &saved.records).filter_map(|record| match record {
+            Record::Row(row) => Some(row),
+            Record::Draws(_) => None,
+        });
+        self.saving_seconds = job_rows::saving_seconds(rows);
         self.is_extendable = saved.is_some() && self.is_before_last_rounds();
         spool::clear(&self.path)?;
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?);
@@ -329,17 +364,51 @@ impl RunFolder {
             let Progress { done, total } = saved.progress;
             format!(", resuming after round {done} of {total} and {:.0} s", saved.seconds)
         });
+        if saved.is_some() {
+            self.restore_events();
+        }
+        let (event, text) = match &resuming {
+            None => (EventKind::Began, headline.to_owned()),
+            Some(resuming) => (EventKind::Resumed, format!("{headline}{resuming}{}", self.end_of_last_job())),
+        };
+        self.note(event, &text);
         let resuming = resuming.unwrap_or_default();
         self.print_message(&format!("{headline}, in {}{resuming}", self.path.display()));
         self.saved_at = Instant::now();
         Ok(())
     }
 
+    /// Copies what happened before a finished run is made longer from its result file.
+    fn restore_events(&self) {
+        let file = events_file(&self.path);
+        let earlier = ResultFile::open(&result_file(&self.path)).map(|file| events::events_of(&file)).unwrap_or_default();
+        if !file.exists() && !earlier.is_empty() {
+            // As for all events, a failure does not matter.
+            drop(fs::write(file, events::to_lines(&earlier)));
+        }
+    }
+
+    /// What to say of the job before, if it did not end in order.
+    fn end_of_last_job(&self) -> String {
+        use EventKind::{Began, FellBack, Finished, NotSaved, Resumed, SavedAgain, Stopped, StoppedUnsaved, TakenOver};
+        let events = events::read(&self.path);
+        // What this job has noted already.
+        let last = events.iter().rev().find(|event| !matches!(event.event, FellBack | TakenOver));
+        match last {
+            Some(Event { event: Began | Resumed | NotSaved | SavedAgain, job, .. }) => format!("; {job} had ended without stopping in order"),
+            None | Some(Event { event: Stopped | StoppedUnsaved | Finished | FellBack | TakenOver, .. }) => String::new(),
+        }
+    }
+
     /// Writes tables and draws in memory to the result file, and the draws that ranks have stored in files if they are given.
     fn write_results(&mut self, finished: bool, seconds: f64, stored_draws: Option<Collected>) -> Result<()> {
         let Progress { done, total } = self.progress;
+        self.lock.as_ref().map_or(Ok(()), FolderLock::check)?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
+        let mut events = events::read(&self.path);
+        events.extend(finished.then(|| Event::now(EventKind::Finished, format!("finished after {seconds:.1} s"))));
+        writer.describe_job(self.hosts.clone(), events);
         let state = RunState { finished, done, total, seconds };
         let written = match stored_draws {
             Some(stored_draws) => writer.write_complete(&self.rows, state, stored_draws),
@@ -431,6 +500,8 @@ impl RunFolder {
             return Ok(());
         }
         self.end_checkpoints()?;
+        // The result file has all of them.
+        drop(delete(&events_file(&self.path)));
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
@@ -468,10 +539,16 @@ impl RunFolder {
     /// Reports that the run was stopped before its end.
     fn report_stop(&mut self) {
         self.was_stopped = true;
+        let (event, how) = match self.stopped_unsaved {
+            false => (EventKind::Stopped, "and saved"),
+            true => (EventKind::StoppedUnsaved, "without saving"),
+        };
+        let Progress { done, total } = self.progress;
+        self.note(event, &format!("stopped {how} after round {done} of {total}"));
         let folder = self.path.display();
         self.print_message(&match self.stopped_unsaved {
-            false => format!("stopped and saved in {folder}; the same command resumes it"),
-            true => format!("stopped without saving in {folder}: with the same command {}", self.describe_resumption()),
+            false => format!("stopped {how} in {folder}; the same command resumes it"),
+            true => format!("stopped {how} in {folder}: with the same command {}", self.describe_resumption()),
         });
     }
 
@@ -484,7 +561,17 @@ impl RunFolder {
         self.write_all_results(false, checkpoint.seconds)?;
         checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
         checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
-        Ok(checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?)
+        let since = Instant::now();
+        checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?;
+        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        self.saves.count += 1;
+        self.saves.states += checkpoint.saving_seconds;
+        self.saves.results += self.writing_seconds;
+        self.saves.checkpoints += since.elapsed().as_secs_f64();
+        self.saves.states_bytes = checkpoint.stored_states().iter().map(|state| state.bytes).sum();
+        self.saves.results_bytes = size(&result_file(&self.path));
+        self.saves.checkpoint_bytes = size(&self.checkpoint());
+        Ok(())
     }
 
     /// The same after the last round, repeated while the file system fails.
@@ -513,7 +600,11 @@ impl RunFolder {
                 failed.another(now);
                 *failed
             }
-            none => *none.insert(FailedSaves::first(now)),
+            none => {
+                let first = *none.insert(FailedSaves::first(now));
+                self.note(EventKind::NotSaved, &format!("the run could not be saved: {cause}"));
+                first
+            }
         };
         if stop::asked() {
             self.stops_since.get_or_insert(now);
@@ -542,6 +633,7 @@ impl RunFolder {
     fn report_recovery(&mut self) {
         if self.failed_saves.take().is_some() {
             self.display.announce("the run is saved again");
+            self.note(EventKind::SavedAgain, "the run was saved again");
         }
     }
 
@@ -556,6 +648,12 @@ impl RunFolder {
             Some(saved) => format!("it resumes after round {}", saved.round),
             None => "it starts again".into(),
         }
+    }
+
+    /// How long it may take to end the tasks in progress and to save the run, twice as long as the longest so far.
+    fn time_to_stop_in(&self, status: Status) -> Duration {
+        let seconds = 2.0 * (status.longest_response + self.longest_save);
+        stop::LEAST_MARGIN + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     /// Rounds that are still to be done.
@@ -575,29 +673,6 @@ impl RunFolder {
         let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
         let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.writing_seconds <= self.seconds;
         is_cheap && (least_left..=most_left).contains(&self.rounds_left())
-    }
-
-    /// Replaces the rows of bytes, traffic and phases by those of a checkpoint.
-    fn update_traffic_and_phases(&mut self, checkpoint: &Checkpoint) {
-        self.rows.retain(|row| ![TRAFFIC, AGENT_BYTES, PHASES].contains(&row.table.as_str()));
-        let AgentBytes { received, sent } = checkpoint.bytes;
-        let values = [("received", received), ("sent", sent)].map(|(name, bytes)| (name.to_owned(), bytes as f64)).to_vec();
-        self.rows.push(Row { table: AGENT_BYTES.into(), step: 0, agent: None, values });
-        let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
-            let purpose = purpose.replace(' ', "_");
-            [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
-        });
-        self.rows.push(Row { table: TRAFFIC.into(), step: 0, agent: None, values: traffic.collect() });
-        let mut phases = |agent, values: &[(&str, f64)]| {
-            let values = values.iter().map(|&(name, seconds)| (name.to_owned(), seconds)).collect();
-            self.rows.push(Row { table: PHASES.into(), step: 0, agent, values });
-        };
-        let TimeSpent { server, server_monitoring, .. } = checkpoint.spent;
-        phases(None, &[("server", server), ("evaluation", server_monitoring), ("saving", self.saving_seconds)]);
-        for (&agent, spent) in &checkpoint.spent.agents {
-            let AgentTime { tasks, after_report, monitoring } = *spent;
-            phases(Some(agent), &[("tasks", tasks), ("after_report", after_report), ("evaluation", monitoring)]);
-        }
     }
 
     /// Prints a message on standard error if this process reports on the run.
@@ -656,6 +731,10 @@ impl Recorder for RunFolder {
     fn wants_checkpoint(&mut self, status: Status) -> bool {
         (self.progress, self.seconds) = (status.progress, status.seconds);
         self.display.show("round", status.progress);
+        if let Some(left) = stop::time_left().filter(|left| !self.stop_announced && *left < self.time_to_stop_in(status)) {
+            stop::ask_to_stop();
+            self.display.announce(&format!("the time limit is {} away", text::seconds(left.as_secs_f64())));
+        }
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
             // After SIGTERM there may be no time to save.
@@ -679,13 +758,15 @@ impl Recorder for RunFolder {
         self.has_all_draws = false;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
-        self.update_traffic_and_phases(&checkpoint);
+        self.hosts = checkpoint.ranks.values().map(|rank| rank.usage.host.clone()).collect();
+        job_rows::replace(&mut self.rows, &checkpoint, self.saves, self.saving_seconds);
         // A finished run needs no checkpoint; `end` writes its results.
         if !checkpoint.finished {
             let since = Instant::now();
             let now = SavedCheckpoint::of(&checkpoint);
             let saved = self.save(&mut checkpoint);
             let saving_seconds = checkpoint.saving_seconds + since.elapsed().as_secs_f64();
+            self.longest_save = self.longest_save.max(saving_seconds);
             self.saving_seconds += saving_seconds;
             if let Err(cause) = saved {
                 // The parts of other ranks would take room.
@@ -726,13 +807,4 @@ fn may_pass(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
         return cause.may_pass();
     }
     cause.downcast_ref::<CheckpointError>().is_none_or(|cause| matches!(cause, CheckpointError::Io { .. }))
-}
-
-/// The seconds that earlier jobs have spent on saving.
-fn saving_seconds(records: &[Record]) -> f64 {
-    let row = |record: &Record| match record {
-        Record::Row(row) if row.table == PHASES => row.values.iter().find(|value| value.0 == "saving").map(|value| value.1),
-        Record::Row(_) | Record::Draws(_) => None,
-    };
-    records.iter().find_map(row).unwrap_or(0.0)
 }

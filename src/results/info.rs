@@ -1,5 +1,8 @@
 //! The description of a run in its result file: method, model, seed, configuration, progress.
 
+use super::events::Event;
+use crate::text;
+
 /// The root attribute `format`.
 pub(super) const FORMAT: &str = "mpibayes-run";
 /// The version of the layout.
@@ -46,6 +49,10 @@ pub struct RunInfo {
     pub config: String,
     /// Its progress.
     pub state: RunState,
+    /// The hosts of the ranks of the last job, by rank.
+    pub hosts: Vec<String>,
+    /// What happened to it.
+    pub events: Vec<Event>,
 }
 
 impl RunInfo {
@@ -60,26 +67,14 @@ impl RunInfo {
             data_digest: data_digest.to_owned(),
             config: config.to_owned(),
             state: RunState::over(),
+            hosts: Vec::new(),
+            events: Vec::new(),
         }
     }
 }
 
 /// The time now: ISO 8601, UTC, to the second.
-fn now() -> String {
+pub(super) fn now() -> String {
     // A clock before 1970 must not prevent writing results.
-    iso(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
-}
-
-/// ISO 8601 of seconds since 1970, by the calendar of Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-pub(super) fn iso(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    text::iso_time(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }

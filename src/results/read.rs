@@ -3,6 +3,7 @@
 use super::POSTERIOR;
 use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
+use super::events;
 use super::grid::Grid;
 use super::info::{FORMAT, RunInfo, RunState, VERSION};
 use super::netcdf;
@@ -46,6 +47,8 @@ impl ResultFile {
         }
         let read = || -> hdf5::Result<RunInfo> {
             let text = |name| hdf::read_text(&file, name);
+            // Files of earlier versions have none.
+            let optional = |name| if file.attr(name).is_ok() { text(name) } else { Ok(String::new()) };
             Ok(RunInfo {
                 created_at: text("created_at")?,
                 version: text("inference_library_version")?,
@@ -60,6 +63,8 @@ impl ResultFile {
                     total: file.attr("progress_total")?.read_scalar()?,
                     seconds: file.attr("sampling_time")?.read_scalar()?,
                 },
+                hosts: optional("hosts")?.lines().map(str::to_owned).collect(),
+                events: events::from_lines(&optional("events")?),
             })
         };
         let info = read().map_err(ResultsError::hdf5(path, "read the description"))?;

@@ -1,9 +1,30 @@
 //! Signals on which a run saves its state and stops.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 static TERMINATED: AtomicBool = AtomicBool::new(false);
+
+/// What is left of the time when a process that does nothing long stops.
+pub const LEAST_MARGIN: Duration = Duration::from_secs(2);
+
+/// When the process must have ended.
+static LIMIT: OnceLock<Instant> = OnceLock::new();
+
+/// Ends the time of this process after `limit`.
+pub fn limit_time(limit: Duration) {
+    // A limit beyond the reach of the clock is none.
+    if let Some(limit) = Instant::now().checked_add(limit) {
+        LIMIT.get_or_init(|| limit);
+    }
+}
+
+/// The time that is left, if it is limited.
+pub fn time_left() -> Option<Duration> {
+    LIMIT.get().map(|limit| limit.saturating_duration_since(Instant::now()))
+}
 
 /// Handles SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT ends the process at once, as by default.
 pub fn listen() {
@@ -28,9 +49,9 @@ pub fn ask_to_stop() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Whether one of these signals was received.
+/// Whether one of these signals was received, or the time is nearly up.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::Relaxed)
+    ASKED.load(Ordering::Relaxed) || time_left().is_some_and(|left| left < LEAST_MARGIN)
 }
 
 /// Whether SIGTERM was received, after which a launcher waits a second before it kills a process.

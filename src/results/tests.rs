@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::info::iso;
 use super::*;
 use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::models::Part;
@@ -299,12 +298,6 @@ fn inconsistent_blocks_are_refused_and_stay_pending() {
     }
 }
 
-#[test]
-fn times_are_iso() {
-    assert_eq!(iso(0), "1970-01-01T00:00:00Z");
-    assert_eq!(iso(951_782_400 + 86_399), "2000-02-29T23:59:59Z");
-    assert_eq!(iso(1_700_000_000), "2023-11-14T22:13:20Z");
-}
 
 #[test]
 fn an_array_can_be_written_row_by_row() {

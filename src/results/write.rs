@@ -2,6 +2,7 @@
 
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
+use super::events::{self, Event};
 use super::grid::{self, Grid};
 use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
 use super::netcdf;
@@ -63,6 +64,11 @@ impl RunWriter {
             grids: Vec::new(),
             large_grids: Vec::new(),
         })
+    }
+
+    /// Describes the job that writes, and what happened to the run, from the next [`RunWriter::write`] on.
+    pub fn describe_job(&mut self, hosts: Vec<String>, events: Vec<Event>) {
+        (self.info.hosts, self.info.events) = (hosts, events);
     }
 
     /// Adds draws for the next [`RunWriter::write`].
@@ -322,7 +328,9 @@ fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_scalar(file, "finished", &u8::from(finished))?;
     hdf::write_scalar(file, "progress_done", &done)?;
     hdf::write_scalar(file, "progress_total", &total)?;
-    hdf::write_scalar(file, "sampling_time", &seconds)
+    hdf::write_scalar(file, "sampling_time", &seconds)?;
+    hdf::write_text(file, "hosts", &info.hosts.join("\n"))?;
+    hdf::write_text(file, "events", &events::to_lines(&info.events))
 }
 
 /// Writes the attributes that InferenceData requires in every group.

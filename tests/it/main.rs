@@ -12,6 +12,7 @@ mod convergence;
 mod data;
 mod install;
 mod interop;
+mod jobs;
 mod judgment;
 mod logistic_prior;
 #[cfg(feature = "plots")]

@@ -135,6 +135,13 @@ impl Cli {
         serde_json::from_str(&self.stdout(arguments)).unwrap()
     }
 
+    /// Asserts that the arguments are a usage error, whose message contains this.
+    #[track_caller]
+    pub fn refuse_usage(&self, arguments: &str, message: &str) {
+        let ended = self.run(arguments);
+        assert!(ended.code == 2 && ended.stderr.contains(message), "{}: {}", ended.code, ended.stderr);
+    }
+
     /// Asserts that the program in one process refuses the arguments, see [`Launch::refuse`].
     #[track_caller]
     pub fn refuse(&self, arguments: &str, message: &[&str]) {

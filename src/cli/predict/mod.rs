@@ -14,6 +14,7 @@ use self::documents::predict_documents;
 use self::files::{predict_array, predict_dataset, predict_images, predict_libsvm};
 use self::output::{Output, Predicted};
 use self::table::predict_table;
+use super::termination;
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use crate::data::{Format, detect, is_libsvm};
@@ -35,9 +36,10 @@ use std::process::ExitCode;
 /// # Errors
 /// When there is no such run, it is not finished, or the rows do not match its data. With several ranks, rank 0 alone returns the error.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+    let Some(mut world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         return predict(args, registry, &Ranks::One);
     };
+    termination::watch_predictions(&mut world);
     let ranks = Ranks::Mpi(&world);
     let outcome = predict(args, registry, &ranks);
     // The others wait for rank 0 here: ending MPI waits as well, but takes all of a core.

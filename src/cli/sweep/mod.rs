@@ -9,8 +9,9 @@ use self::part::{Part, parse_part, part_of_array};
 use self::planned::{Ended, PlannedRun};
 use self::state::SweepState;
 use self::table::ResultTable;
+use super::job_args::JobArgs;
 use super::output::{print, print_error};
-use super::run::{STOPPED, parse_override, reporting};
+use super::run::{STOPPED, parse_override};
 use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
@@ -61,9 +62,9 @@ pub struct SweepArgs {
     /// The table [default: DIR/sweep.csv]
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
-    /// Under a launcher such as mpirun, add the host of rank 0 to each line of the log
-    #[arg(long)]
-    pub log_host: bool,
+    /// The job.
+    #[command(flatten)]
+    pub job: JobArgs,
 }
 
 /// Runs the sweep, lists it, or gathers its table.
@@ -75,12 +76,12 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     if looks_only && !World::is_primary() {
         return Ok(ExitCode::SUCCESS);
     }
-    results::listen();
-    let world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
-    let Some(world) = &world else { return alone(args, registry) };
-    let is_root = world.rank() == 0;
+    args.job.begin();
+    let mut world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
+    let Some(world) = &mut world else { return alone(args, registry) };
     let current = CurrentRun::new(None);
-    termination::report_when_terminated(world, &current, JobKind::Sweep);
+    args.job.watch(world, &current, JobKind::Sweep);
+    let is_root = world.rank() == 0;
     // Rank 0 reads the file and looks for finished runs: a shared file system may show the others an older state.
     let read = || -> anyhow::Result<_> {
         let mut state = open(args)?;
@@ -160,7 +161,7 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")))?;
-    Ok(SweepState { sweep, folder, part, reporting: reporting(args.log_host), table, running: 0, has_unreadable: false })
+    Ok(SweepState { sweep, folder, part, reporting: args.job.reporting(), table, running: 0, has_unreadable: false })
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.

@@ -1,4 +1,4 @@
-//! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls.
+//! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls of a run.
 //!
 //! Median times of collectives relative to point-to-point messages (below 1, collectives are faster), from four runs of
 //! `cargo worker --worker messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
@@ -14,9 +14,11 @@
 mod collectives;
 mod frame;
 mod wait;
+mod watchdog;
 mod wire;
 mod world;
 
+pub use watchdog::{LastBeat, Silence};
 pub use world::{World, WorldError};
 
 use super::checkpoint::Checkpoint;
@@ -29,6 +31,7 @@ use super::node::Node;
 use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
 use super::run::{Outcome, Recorder, serve_recorder};
+use super::timeline::{Doing, SHORTEST_WAIT};
 use super::work::{Completed, WorkerContext};
 use super::workers::Workers;
 use crate::cluster::body::Body;
@@ -95,8 +98,17 @@ fn run_typed<N: Number>(
     if transport.reduces {
         node.use_allreduce(N::EXACT && options.collectives.integer_sums == IntegerSums::Auto);
     }
-    let worker =
-        WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store, states: options.states };
+    node.timeline.clone_from(&options.timeline);
+    let worker = WorkerContext {
+        method,
+        seed: options.seed,
+        rank,
+        clock: clock.clone(),
+        store: options.store,
+        states: options.states,
+        timeline: options.timeline,
+        thread: 0,
+    };
     let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
@@ -212,7 +224,10 @@ fn event_loop<N: Number>(
     let mut outcome = None;
     let (rank, method) = (transport.wire.rank(), node.method());
     let fault = |cause| wire_fault(method, rank, cause);
+    let mut since = Instant::now();
+    let mut idle_since = None;
     loop {
+        let saving_before = node.usage.saving;
         let mut busy = false;
         while let Some((to, packet)) = node.out.pop_front() {
             busy = true;
@@ -242,12 +257,34 @@ fn event_loop<N: Number>(
             return Ok(outcome);
         }
         // Requests that the recorder has released must not wait for the end of a nap.
-        if busy || !node.out.is_empty() {
+        let is_active = busy || !node.out.is_empty();
+        let completed = if is_active { None } else { backoff.wait(&workers.results, transport.is_moving()) };
+        if is_active || completed.is_some() {
             backoff.reset();
-        } else if let Some(completed) = backoff.wait(&workers.results, transport.is_moving()) {
-            backoff.reset();
+        }
+        let seconds = since.elapsed().as_secs_f64();
+        since = Instant::now();
+        node.usage.seconds += seconds;
+        let is_idle = !is_active && completed.is_none() && workers.are_idle();
+        if is_active || is_idle && transport.is_moving() {
+            node.usage.messages += (seconds - (node.usage.saving - saving_before)).max(0.0);
+        } else if is_idle {
+            node.usage.idle += seconds;
+        }
+        note_idle(node, &mut idle_since, is_idle, since);
+        if let Some(completed) = completed {
             node.complete(completed)?;
         }
+    }
+}
+
+/// Notes in the timeline for how long this rank was idle, when that is over.
+fn note_idle<N: Number>(node: &Node<N>, idle_since: &mut Option<Instant>, is_idle: bool, now: Instant) {
+    let Some(timeline) = &node.timeline else { return };
+    if is_idle {
+        idle_since.get_or_insert(now);
+    } else if let Some(began) = idle_since.take().filter(|began| now.duration_since(*began) >= SHORTEST_WAIT) {
+        timeline.add(Doing::Idle, 0, None, None, began);
     }
 }
 

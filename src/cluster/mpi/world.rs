@@ -2,16 +2,19 @@
 
 use super::frame::{PIECE, test};
 use super::wait::Backoff;
+use super::watchdog::{Silence, Watchdog};
 use mpi::Threading;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// The initialized MPI library on this rank; finalizes it when dropped.
 pub struct World {
     // Declared before the universe, because communicators must not outlive it.
+    watchdog: Option<Watchdog>,
     comm: SimpleCommunicator,
     _universe: mpi::environment::Universe,
 }
@@ -23,7 +26,7 @@ pub enum WorldError {
     #[error("cannot initialize MPI in this process (was it initialized before?)")]
     Start,
     /// The MPI library has too little thread support.
-    #[error("this MPI library offers thread level {0:?}, and mpibayes needs Funneled (threads beside the one that calls MPI)")]
+    #[error("this MPI library offers thread level {0:?}, and mpibayes needs at least Funneled (threads beside the one that calls MPI)")]
     Threads(Threading),
     /// A launcher started several processes, but each is an MPI job of its own.
     #[error(
@@ -62,12 +65,18 @@ impl World {
         launched().is_none_or(|(_, rank, _)| rank == 0)
     }
 
+    /// The number of this process according to the launcher's variables; 0 without a launcher.
+    pub fn launched_rank() -> u32 {
+        launched().map_or(0, |(_, rank, _)| rank)
+    }
+
     /// Initializes MPI with thread support.
     ///
     /// # Errors
     /// If initialization fails, thread support is insufficient, or the MPI library is not the launcher's.
     pub fn start() -> Result<Self, WorldError> {
-        let (universe, threading) = mpi::initialize_with_threading(Threading::Funneled).ok_or(WorldError::Start)?;
+        // The main thread makes all calls but those of the watchdog, which does without if need be.
+        let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple).ok_or(WorldError::Start)?;
         if threading < Threading::Funneled {
             return Err(WorldError::Threads(threading));
         }
@@ -76,8 +85,15 @@ impl World {
             Some((started, _, variable)) if started > 1 && comm.size() == 1 => {
                 Err(WorldError::Singletons { started, variable, library: Self::library() })
             }
-            _ => Ok(Self { comm, _universe: universe }),
+            _ => Ok(Self { watchdog: None, comm, _universe: universe }),
         }
+    }
+
+    /// From now on, the job ends with exit code `code` if any rank is silent for `max_silence`, after a call of `on_silence` on a rank that
+    /// has noticed it. Zero waits forever. Returns whether ranks are watched. Every rank calls this.
+    pub fn watch(&mut self, max_silence: Duration, code: i32, on_silence: impl Fn(&Silence) + Send + 'static) -> bool {
+        self.watchdog = Watchdog::start(self, max_silence, code, on_silence);
+        self.watchdog.is_some()
     }
 
     /// The MPI library in use, initialized or not.
@@ -92,7 +108,7 @@ impl World {
         format!("{major}.{minor}")
     }
 
-    /// The thread support level: `Funneled` or more.
+    /// The thread support level: `Multiple` if ranks can be watched.
     pub fn thread_level(&self) -> String {
         format!("{:?}", mpi::environment::threading_support())
     }
@@ -227,6 +243,9 @@ fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
 
 /// A communicator of the engine; all its operations must have completed when it is dropped.
 pub(super) struct Comm(ffi::MPI_Comm);
+
+// SAFETY: a handle. It is moved to another thread only where MPI allows calls on several threads.
+unsafe impl Send for Comm {}
 
 impl Comm {
     /// All ranks; every rank calls this.

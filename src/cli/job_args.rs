@@ -1,0 +1,124 @@
+//! Options about the job that carries out runs: its time limit, how long ranks may be silent, its log.
+
+use super::termination::{self, CurrentRun, JobKind};
+use crate::cluster::mpi::World;
+use crate::cluster::placement;
+use crate::log;
+use crate::results::{self, Reporting};
+use std::time::Duration;
+
+/// Arguments about the job.
+#[derive(clap::Args, Debug)]
+pub struct JobArgs {
+    /// Save and stop before this time is over, as after SIGUSR1: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub max_time: Option<Duration>,
+    /// End the job, to be resumed, when nothing was heard from a rank for this time; a long task is no silence. 0 waits forever
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub max_silence: Duration,
+    /// How messages are written on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+    /// Name the host of rank 0 in each line of a log in text
+    #[arg(long)]
+    pub log_host: bool,
+}
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    Text,
+    /// An object of JSON a line, with time, level, host, rank and message
+    Json,
+}
+
+impl JobArgs {
+    /// Begins what this process does before MPI starts: its time, its log, signals.
+    pub(super) fn begin(&self) {
+        if self.log == LogFormat::Json {
+            log::use_json(placement::host(), World::launched_rank());
+        }
+        if let Some(limit) = self.max_time {
+            results::limit_time(limit);
+        }
+        results::listen();
+    }
+
+    /// Watches for silent ranks, and for the end of the job by its launcher. Every rank calls this.
+    pub(super) fn watch(&self, world: &mut World, current: &CurrentRun, kind: JobKind) {
+        termination::watch(world, self.max_silence, current, kind);
+        termination::report_when_terminated(world, current, kind);
+    }
+
+    /// What this process prints during a run.
+    pub(super) fn reporting(&self) -> Reporting {
+        match (World::is_primary(), World::is_launched()) {
+            (false, _) => Reporting::Quiet,
+            (true, false) if !self.log_host => Reporting::Direct,
+            (true, _) => Reporting::Log { host: self.log_host.then(placement::host) },
+        }
+    }
+}
+
+/// Seconds of a minute, an hour and a day.
+const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
+
+/// Parses a time: `90`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
+fn parse_duration(typed: &str) -> Result<Duration, String> {
+    let parsed = if typed.contains([':', '-']) { of_slurm(typed) } else { with_unit(typed) };
+    let seconds = parsed.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "write a time such as 90s, 30m, 2h, 02:00:00 or 1-12:00:00".into())
+}
+
+fn with_unit(typed: &str) -> Option<f64> {
+    let unit = UNITS.into_iter().find(|(letter, _)| typed.ends_with(*letter));
+    let (number, seconds) = unit.map_or((typed, 1.0), |(letter, seconds)| (typed.trim_end_matches(letter), seconds));
+    Some(number.trim().parse::<f64>().ok()? * seconds)
+}
+
+/// The seconds of `[DAYS-]HOURS:MINUTES:SECONDS` or `MINUTES:SECONDS`; with days, the last parts may be missing.
+fn of_slurm(typed: &str) -> Option<f64> {
+    let (days, rest) = match typed.split_once('-') {
+        Some((days, rest)) => (Some(days.parse::<u32>().ok()?), rest),
+        None => (None, typed),
+    };
+    let parts: Vec<f64> = rest.split(':').map(|part| part.parse::<u32>().ok().map(f64::from)).collect::<Option<_>>()?;
+    let clock = match (parts.as_slice(), days) {
+        ([hours, minutes, seconds], _) => 3600.0 * hours + 60.0 * minutes + seconds,
+        ([hours, minutes], Some(_)) => 3600.0 * hours + 60.0 * minutes,
+        ([hours], Some(_)) => 3600.0 * hours,
+        ([minutes, seconds], None) => 60.0 * minutes + seconds,
+        _ => return None,
+    };
+    Some(86_400.0 * f64::from(days.unwrap_or(0)) + clock)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_and_slurm_write_them() {
+        for (typed, seconds) in [
+            ("90", 90.0),
+            ("90s", 90.0),
+            ("1.5h", 5400.0),
+            ("30m", 1800.0),
+            ("2d", 172_800.0),
+            ("0", 0.0),
+            ("30:05", 1805.0),
+            ("02:00:00", 7200.0),
+            ("1-12:00:00", 129_600.0),
+            ("1-12", 129_600.0),
+            ("1-12:30", 131_400.0),
+        ] {
+            assert_eq!(parse_duration(typed).unwrap().as_secs_f64(), seconds, "{typed}");
+        }
+        for typed in ["", "soon", "-1", "1-", "1:2:3:4", "UNLIMITED", "1e400", "nan", "5ss", ":", "1h30m"] {
+            assert!(parse_duration(typed).is_err_and(|why| why.contains("02:00:00")), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What happened to a run: its stops and resumes, attempts to save that failed, checkpoints that were damaged.
+//!
+//! The file `events.jsonl` in the folder of a run has a line of JSON for each event. It is written at once, so that it also tells of a job that
+//! was killed.
+
+use super::info::now;
+use super::lock::this_job;
+use super::read::ResultFile;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// More is a sign of damage.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// The run began.
+    Began,
+    /// A job resumed the run.
+    Resumed,
+    /// The run was saved and stopped.
+    Stopped,
+    /// The run was stopped without saving.
+    StoppedUnsaved,
+    /// The run ended with all results.
+    Finished,
+    /// The run could not be saved for the first time since it was last saved.
+    NotSaved,
+    /// The run was saved after that.
+    SavedAgain,
+    /// A job took the folder over from another one that was lost.
+    TakenOver,
+    /// The newest checkpoint was damaged or unreadable, and the run continued from the one before.
+    FellBack,
+}
+
+/// Something that happened to a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When: ISO 8601, UTC.
+    pub time: String,
+    /// The job and its host: `Slurm job 42 on node7`.
+    pub job: String,
+    /// What happened.
+    pub event: EventKind,
+    /// The same in words.
+    pub text: String,
+}
+
+impl Event {
+    /// An event of this job that happens now.
+    pub fn now(event: EventKind, text: String) -> Self {
+        Self { time: now(), job: this_job(), event, text }
+    }
+}
+
+/// The file of events in the folder of a run.
+pub fn events_file(folder: &Path) -> PathBuf {
+    folder.join("events.jsonl")
+}
+
+/// Adds an event to the file.
+///
+/// # Errors
+/// When the file system fails.
+pub(super) fn append(folder: &Path, event: &Event) -> std::io::Result<()> {
+    let line = serde_json::to_string(event)? + "\n";
+    // In one write, so that the line is there as a whole or not at all.
+    OpenOptions::new().create(true).append(true).open(events_file(folder))?.write_all(line.as_bytes())
+}
+
+/// The events in the file. Lines that cannot be read, such as one that a full disk cut short, are left out, and a file that cannot be read has
+/// none: a run does not depend on them.
+pub(super) fn read(folder: &Path) -> Vec<Event> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(events_file(folder)) {
+        drop(file.take(MAX_BYTES).read_to_end(&mut bytes));
+    }
+    from_lines(&String::from_utf8_lossy(&bytes))
+}
+
+/// The events of the run with this result file. During the run, and after a job that was killed, the folder knows more than the file.
+pub fn events_of(file: &ResultFile) -> Vec<Event> {
+    let in_folder = file.path().parent().map(read).unwrap_or_default();
+    let in_file = &file.info().events;
+    if in_folder.len() > in_file.len() { in_folder } else { in_file.clone() }
+}
+
+/// The events in these lines.
+pub(super) fn from_lines(lines: &str) -> Vec<Event> {
+    lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The events as lines.
+pub(super) fn to_lines(events: &[Event]) -> String {
+    events.iter().filter_map(|event| serde_json::to_string(event).ok()).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_they_were_written_and_damage_costs_one() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read(folder.path()).is_empty());
+        let events = [EventKind::Began, EventKind::Stopped].map(|kind| Event::now(kind, format!("{kind:?}\nis \"said\"")));
+        append(folder.path(), &events[0]).unwrap();
+        std::fs::OpenOptions::new().append(true).open(events_file(folder.path())).unwrap().write_all(b"{\"time\":\n").unwrap();
+        append(folder.path(), &events[1]).unwrap();
+        assert_eq!(read(folder.path()), events);
+        assert_eq!(from_lines(&to_lines(&events)), events);
+    }
+}

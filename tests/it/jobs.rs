@@ -1,0 +1,191 @@
+//! Jobs as an operator sees them: ranks that hang, time limits, logs, timelines, what each rank did and what happened.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::harness::Cli;
+use crate::launcher::Running;
+use mpibayes::results::{ResultFile, events_of};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
+
+const RUN: &str = r#"agents = 3
+[data]
+file = "a.h5"
+[model]
+name = "logistic"
+[method]
+name = "svgd"
+particles = 4
+rounds = 60
+[evaluate]
+every = 0
+bias = false
+[cluster]
+checkpoint_every = 0.2
+"#;
+
+fn folder() -> Cli {
+    let cli = Cli::new();
+    cli.write("run.toml", RUN);
+    let rows: String =
+        (0..600).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][(i * 7) % 11 / 6])).collect();
+    cli.write("a.csv", rows);
+    cli.succeed("import a.csv --test-fraction 0.2 -o a.h5");
+    cli
+}
+
+/// The processes of these ranks of a run, which are started in the folder of the test.
+fn processes(cli: &Cli, wanted: &[u32]) -> Vec<i32> {
+    let of_rank = |process: &fs::DirEntry| {
+        let path = process.path();
+        let here = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == cli.folder().canonicalize().unwrap());
+        let variables = fs::read(path.join("environ")).unwrap_or_default();
+        let rank = variables.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"OMPI_COMM_WORLD_RANK="));
+        let rank: Option<u32> = rank.and_then(|rank| std::str::from_utf8(rank).ok()?.parse().ok());
+        rank.filter(|_| here)
+    };
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter(|process| {
+        of_rank(process).is_some_and(|rank| wanted.contains(&rank))
+    });
+    all.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn signal_ranks(cli: &Cli, ranks: &[u32], signal: i32) {
+    let processes = processes(cli, ranks);
+    assert_eq!(processes.len(), ranks.len(), "each rank has a process");
+    for process in processes {
+        // SAFETY: a plain system call, to a process of this test.
+        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+    }
+}
+
+fn wait_for_checkpoint(cli: &Cli, running: &mut Running, run: &str) {
+    running.wait_until("a checkpoint", |_| cli.exists(&format!("{run}/checkpoint.bin"))).unwrap();
+}
+
+#[test]
+fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
+    let cli = folder();
+    cli.stdout("run run.toml --output whole");
+    for silent in [2, 0] {
+        let run = format!("hangs{silent}");
+        let mut running = cli.mpirun(3, &format!("run run.toml --output {run} --max-silence 2s")).start();
+        wait_for_checkpoint(&cli, &mut running, &run);
+        signal_ranks(&cli, &[silent], libc::SIGSTOP);
+        let ended = running.finish().unwrap();
+        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        let says = format!("has heard nothing from rank {silent} on ");
+        assert!(ended.stderr.contains(&says) && ended.stderr.contains("It was "), "{}", ended.stderr);
+        assert!(ended.stderr.contains("resume") && ended.stderr.contains("is complete"), "{}", ended.stderr);
+        cli.wait_until_released(&run);
+        cli.alone(&format!("run run.toml --output {run}")).succeed(&["resuming after round"]);
+        assert_eq!(cli.posterior(&run), cli.posterior("whole"));
+        // The control: the undisturbed run has no such event.
+        let summary = cli.stdout(&format!("summary {run}"));
+        assert!(summary.contains("what happened") && summary.contains("had ended without stopping in order"), "{summary}");
+        assert!(!cli.stdout("summary whole").contains("what happened"));
+    }
+}
+
+#[test]
+fn a_job_that_is_suspended_as_a_whole_goes_on() {
+    let cli = folder();
+    let mut running = cli.mpirun(2, "run run.toml --output run --max-silence 1s").start();
+    wait_for_checkpoint(&cli, &mut running, "run");
+    signal_ranks(&cli, &[0, 1], libc::SIGSTOP);
+    // Three times as long as a rank may be silent.
+    std::thread::sleep(Duration::from_secs(3));
+    signal_ranks(&cli, &[0, 1], libc::SIGCONT);
+    let ended = running.finish().unwrap();
+    assert!(ended.code == 0 && !ended.stderr.contains("heard nothing"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_run_stops_before_its_time_is_over() {
+    let cli = folder();
+    let long = "run run.toml --set method.rounds=100000000 --output run";
+    let ended = cli.mpirun(2, &format!("{long} --max-time 00:00:06")).end(75, &["the time limit is ", "stopped and saved"]);
+    assert_eq!(ended.stderr.matches("saving, then stopping").count(), 1, "{}", ended.stderr);
+    let first = cli.results("run").info().state.done;
+    // Nothing is left of a second: the job saves what it has as soon as it can.
+    cli.alone(&format!("{long} --max-time 1s")).end(75, &["resuming after round", "stopped and saved"]);
+    assert!(cli.results("run").info().state.done >= first);
+    cli.refuse_usage(&format!("{long} --max-time soon"), "02:00:00");
+}
+
+#[test]
+fn a_log_in_json_has_an_object_in_each_line() {
+    let cli = folder();
+    let ended = cli.mpirun(2, "run run.toml --output run --log json").succeed(&[]);
+    let lines: Vec<serde_json::Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert!(lines.iter().all(|line| ["time", "level", "host", "rank", "message"].iter().all(|key| !line[key].is_null())));
+    assert!(lines.iter().any(|line| line["message"].as_str().unwrap().starts_with("svgd on the model logistic")));
+    let refused = cli.alone("run no.toml --log json").end(1, &[]);
+    let line: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert!(line["level"] == "error" && line["message"].as_str().unwrap().contains("no.toml"), "{line}");
+}
+
+#[test]
+fn a_timeline_has_the_tasks_of_all_agents_and_the_ranks_add_up() {
+    let cli = folder();
+    cli.mpirun(2, "run run.toml --output run --timeline t.json").succeed(&["timeline in t.json"]);
+    let timeline: serde_json::Value = serde_json::from_str(&cli.read("t.json")).unwrap();
+    let events = timeline["traceEvents"].as_array().unwrap();
+    let names: BTreeSet<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
+    for name in ["task of agent 0", "task of agent 1", "task of agent 2", "server", "process_name"] {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
+    let ranks: BTreeSet<u64> = events.iter().map(|event| event["pid"].as_u64().unwrap()).collect();
+    assert_eq!(ranks.into_iter().collect::<Vec<_>>(), [0, 1]);
+
+    let operation = &cli.json("summary run --json")["operation"];
+    let ranks = operation["ranks"].as_array().unwrap();
+    assert_eq!(ranks.len(), 2);
+    for rank in ranks {
+        let value = |name: &str| rank[name].as_f64().unwrap();
+        let parts: f64 = ["computing", "messages", "saving", "idle"].map(value).iter().sum();
+        assert!((parts / value("seconds") - 1.0).abs() < 1e-6, "{rank}");
+        assert!(value("peak_memory") > 1e6 && value("responses") >= 60.0 && value("thread_seconds") > 0.0, "{rank}");
+        assert!(value("response_median") <= value("response_longest") && !rank["host"].as_str().unwrap().is_empty(), "{rank}");
+    }
+    // Each rank has sent something to the other.
+    let pairs = operation["between_ranks"].as_array().unwrap();
+    assert!(pairs.iter().all(|pair| pair["messages"].as_u64().unwrap() >= 60) && pairs.len() == 2, "{pairs:?}");
+    let text = cli.stdout("summary run --ranks");
+    for part in ["ranks of the last job", "bytes between ranks", " in the last job", "what happened", "finished after"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+#[test]
+fn what_happened_survives_a_job_that_is_killed_and_a_finished_run_that_is_made_longer() {
+    let cli = folder();
+    let mut running = cli.mpirun(2, "run run.toml --output run").start();
+    wait_for_checkpoint(&cli, &mut running, "run");
+    running.signal(libc::SIGKILL);
+    running.finish().unwrap();
+    cli.wait_until_released("run");
+    cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
+    cli.alone("run run.toml --output run").succeed(&["finished"]);
+    let texts: Vec<String> = events_of(&cli.results("run")).into_iter().map(|event| event.text).collect();
+    assert_eq!(texts.len(), 5, "{texts:?}");
+    assert!(texts[1].contains("had ended without stopping in order") && texts[2].starts_with("stopped and saved after round"));
+    assert!(texts[3].contains("resuming") && !texts[3].contains("had ended") && texts[4].starts_with("finished"), "{texts:?}");
+    // Everything is in the result file.
+    assert!(!cli.exists("run/events.jsonl"));
+}
+
+#[test]
+fn a_folder_that_a_job_on_another_host_uses_is_refused_until_that_job_is_lost() {
+    let cli = folder();
+    cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
+    let job = cli.path("run/job.txt");
+    fs::write(&job, "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\n").unwrap();
+    cli.refuse("run run.toml --output run", &["run is used by Slurm job 7 on elsewhere (its last sign of life", "job.txt"]);
+    File::options().write(true).open(&job).unwrap().set_modified(SystemTime::now() - Duration::from_secs(600)).unwrap();
+    cli.alone("run run.toml --output run").succeed(&["was used by Slurm job 7 on elsewhere", "this job takes it over", "finished"]);
+    assert!(!job.exists());
+    let file = ResultFile::open(&cli.path("run/result.h5")).unwrap();
+    assert!(events_of(&file).iter().any(|event| event.text.contains("elsewhere")));
+}
