@@ -27,6 +27,14 @@ if sessions=$(mktemp -d); then
     trap 'rm -rf "$sessions"' EXIT
 fi
 
+# mpirun ends with exit code 205 if a node has been silent for two minutes [default: 8 minutes].
+export OMPI_MCA_oob_tcp_keepalive_time="${OMPI_MCA_oob_tcp_keepalive_time:-60}"
+export OMPI_MCA_oob_tcp_keepalive_intvl="${OMPI_MCA_oob_tcp_keepalive_intvl:-10}"
+export OMPI_MCA_oob_tcp_keepalive_probes="${OMPI_MCA_oob_tcp_keepalive_probes:-6}"
+
+# If a rank dies, srun ends the others by SIGTERM instead of SIGKILL, so that they report what is saved.
+export SLURM_KILL_BAD_EXIT="${SLURM_KILL_BAD_EXIT:-1}"
+
 # Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 
