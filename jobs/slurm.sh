@@ -19,6 +19,10 @@ if [ -z "${CONFIG:-}" ]; then
 fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
+# The ID of this job. SLURM_JOB_ID of the last task of an array is that of the array, which stands for all tasks.
+job=$SLURM_JOB_ID
+[ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+
 # By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
 # of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
 # the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.)
@@ -55,17 +59,29 @@ on_ranks() { # on_ranks COMMAND...
     exec "${launcher[@]}" "$@"
 }
 
-# The same, but forwards SIGUSR1 to the command. Returns its exit code.
-on_ranks_with_usr1() { # on_ranks_with_usr1 COMMAND...
-    local code forwarded
-    on_ranks "$@" &
-    local job=$!
+# The time until the limit of the job, empty if it is unknown or unlimited.
+time_left() {
+    local left
+    left=$(squeue --noheader --jobs="$job" --format=%L 2>/dev/null)
+    if [[ $left =~ ^[0-9:-]+$ ]]; then
+        echo "$left"
+    elif [ -n "${SLURM_JOB_END_TIME:-}" ]; then
+        echo "$((SLURM_JOB_END_TIME - $(date +%s)))s"
+    fi
+}
+
+# Runs `run`, `resume` or `sweep` on the ranks of the job, which stop before its time limit and on SIGUSR1. Returns the exit code.
+until_time_limit() { # until_time_limit COMMAND...
+    local code forwarded left launcher
+    left=$(time_left)
+    on_ranks "$@" ${left:+--max-time "$left"} &
+    launcher=$!
     # Slurm signals the script; mpirun and srun forward the signal to the ranks.
-    trap 'forwarded=yes; kill -USR1 "$job" 2>/dev/null' USR1
+    trap 'forwarded=yes; kill -USR1 "$launcher" 2>/dev/null' USR1
     while true; do
         forwarded=no
         code=0
-        wait "$job" || code=$?
+        wait "$launcher" || code=$?
         # If a signal interrupted the wait, its exit code is not that of the command.
         [ "$forwarded" = yes ] || break
     done
@@ -76,9 +92,6 @@ on_ranks_with_usr1() { # on_ranks_with_usr1 COMMAND...
 # Ends the script with an exit code. If something is left to do, such as a run that was saved before the time limit, requeues the job.
 finish() { # finish CODE
     if [ "$1" = 75 ]; then
-        # SLURM_JOB_ID of the last task of an array is that of the array: requeuing it would requeue all tasks.
-        local job=$SLURM_JOB_ID
-        [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
         echo "not finished: requeuing job $job, which then resumes"
         # Requeuing ends this script.
         if scontrol requeue "$job"; then sleep 60; else echo "submit the same command again to resume" >&2; fi
