@@ -70,12 +70,29 @@ time_left() {
     fi
 }
 
+# Kills a launcher whose last rank on this node ended a minute ago: mpirun waits about 15 minutes for the daemon of a lost node. The ranks
+# of srun are not in the session of this script, so this does nothing; srun waits only for KillWait.
+kill_without_ranks() { # kill_without_ranks LAUNCHER_PID
+    local last_seen=
+    while sleep 5 >/dev/null 2>&1; do
+        if pgrep --session 0 --exact mpibayes >/dev/null; then
+            last_seen=$SECONDS
+        elif [ -n "$last_seen" ] && [ $((SECONDS - last_seen)) -ge 60 ]; then
+            echo "mpibayes: the ranks have ended, but the launcher waits, probably for a lost node: killing it" >&2
+            kill -KILL "$1"
+            return
+        fi
+    done
+}
+
 # Runs `run`, `resume` or `sweep` on the ranks of the job, which stop before its time limit and on SIGUSR1. Returns the exit code.
 until_time_limit() { # until_time_limit COMMAND...
-    local code forwarded left launcher
+    local code forwarded left launcher watcher
     left=$(time_left)
     on_ranks "$@" ${left:+--max-time "$left"} &
     launcher=$!
+    kill_without_ranks "$launcher" &
+    watcher=$!
     # Slurm signals the script; mpirun and srun forward the signal to the ranks.
     trap 'forwarded=yes; kill -USR1 "$launcher" 2>/dev/null' USR1
     while true; do
@@ -86,6 +103,7 @@ until_time_limit() { # until_time_limit COMMAND...
         [ "$forwarded" = yes ] || break
     done
     trap - USR1
+    kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null
     return "$code"
 }
 
