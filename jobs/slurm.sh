@@ -1,4 +1,5 @@
-# Shared by the batch scripts: starts mpibayes on the ranks of a Slurm job, stops it before the time limit, and requeues the job.
+# Shared by the batch scripts: starts mpibayes on the ranks of a Slurm job, stops it before the time limit, and requeues the job if the run
+# was stopped or if a rank or a node was lost.
 # shellcheck shell=bash
 #
 #   CONFIG     the run file (required)
@@ -47,6 +48,35 @@ settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
 for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
+
+# The time of the newest checkpoint or result in OUTPUT or in a folder below it, empty if there is none.
+newest_checkpoint() {
+    find "$OUTPUT" -maxdepth 2 \( -name 'checkpoint*.bin' -o -name result.h5 \) -printf '%T@\n' 2>/dev/null | sort -g | tail -n 1
+}
+
+# How often the job was requeued, by this script or by Slurm, since the last checkpoint. A file in OUTPUT holds the number of requeues at
+# which a newer checkpoint was last found, and the time of that checkpoint.
+max_requeues=3
+requeues=${SLURM_RESTART_COUNT:-0}
+record=$OUTPUT/requeues${SLURM_ARRAY_TASK_ID:+-$SLURM_ARRAY_TASK_ID}
+newest=$(newest_checkpoint)
+since=0 known=
+[ "$requeues" -gt 0 ] || rm -f "$record"
+[ ! -e "$record" ] || read -r since known <"$record"
+if [ "$newest" != "$known" ]; then
+    since=$requeues
+    # If the disk is full, all requeues count.
+    echo "$since $newest" >"$record" || since=0
+fi
+in_vain=$((requeues - since))
+
+# Ends the script instead of requeuing the job again.
+give_up() { # give_up CODE
+    echo "mpibayes: this job was requeued $max_requeues times in a row without a newer checkpoint in $OUTPUT: it is not requeued again." \
+        "Remove the cause, which the messages above report, and submit it again: it resumes" >&2
+    exit "$1"
+}
+[ "$in_vain" -le "$max_requeues" ] || give_up 75
 
 # Until the ranks run there is nothing to save.
 trap 'finish 75' USR1
@@ -107,12 +137,28 @@ until_time_limit() { # until_time_limit COMMAND...
     return "$code"
 }
 
-# Ends the script with an exit code. If something is left to do, such as a run that was saved before the time limit, requeues the job.
+# Ends the script with an exit code. Requeues the job if its run was stopped (75) or a rank or node was lost: 137 after SIGKILL, 205 from
+# mpirun without the daemon of a node, 143 from srun. Other codes are errors that would occur again. When Slurm itself ends the job,
+# because it is canceled or has lost a node, SIGTERM ends this script, and Slurm decides.
 finish() { # finish CODE
-    if [ "$1" = 75 ]; then
-        echo "not finished: requeuing job $job, which then resumes"
-        # Requeuing ends this script.
-        if scontrol requeue "$job"; then sleep 60; else echo "submit the same command again to resume" >&2; fi
+    if [ "$1" != 75 ] && [ "$1" -lt 128 ]; then
+        rm -f "$record"
+        exit "$1"
     fi
+    if [ "$in_vain" -ge "$max_requeues" ] && [ "$(newest_checkpoint)" = "$newest" ]; then
+        give_up "$1"
+    fi
+    echo "not finished (exit code $1): requeuing job $job, which then resumes"
+    # A network that is down for a while also separates this script from Slurm.
+    local attempt
+    for attempt in {1..6}; do
+        [ "$attempt" = 1 ] || sleep 30
+        # Requeuing ends this script.
+        if scontrol requeue "$job"; then
+            sleep 60
+            exit "$1"
+        fi
+    done
+    echo "mpibayes: the job could not be requeued: submit it again, and it resumes" >&2
     exit "$1"
 }
