@@ -5,6 +5,7 @@
 #   CONFIG     the run file (required)
 #   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
 #   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
+#   OPTIONS    further options of `run`, `resume` or `sweep`: OPTIONS="--max-silence 300 --log-host"
 #   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
@@ -93,10 +94,11 @@ on_ranks() { # on_ranks COMMAND...
 time_left() {
     local left
     left=$(squeue --noheader --jobs="$job" --format=%L 2>/dev/null)
-    if [[ $left =~ ^[0-9:-]+$ ]]; then
+    if [[ $left =~ ^[0-9][0-9:-]*$ ]]; then
         echo "$left"
     elif [ -n "${SLURM_JOB_END_TIME:-}" ]; then
-        echo "$((SLURM_JOB_END_TIME - $(date +%s)))s"
+        left=$((SLURM_JOB_END_TIME - $(date +%s)))
+        echo "$((left > 0 ? left : 0))s"
     fi
 }
 
@@ -117,9 +119,10 @@ kill_without_ranks() { # kill_without_ranks LAUNCHER_PID
 
 # Runs `run`, `resume` or `sweep` on the ranks of the job, which stop before its time limit and on SIGUSR1. Returns the exit code.
 until_time_limit() { # until_time_limit COMMAND...
-    local code forwarded left launcher watcher
+    local code forwarded left launcher options watcher
+    read -r -a options <<<"${OPTIONS:-}"
     left=$(time_left)
-    on_ranks "$@" ${left:+--max-time "$left"} &
+    on_ranks "$@" "${options[@]}" ${left:+--max-time "$left"} &
     launcher=$!
     kill_without_ranks "$launcher" &
     watcher=$!
