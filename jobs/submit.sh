@@ -6,7 +6,7 @@
 #   CONFIG=jobs/scaling.toml NODES=2 RANKS=8 bash jobs/submit.sh scaling
 #
 # RANKS is the number of ranks of the job, THREADS that of threads per rank, TASKS that of tasks of the array. The script gives the defaults.
-# jobs/slurm.sh describes OUTPUT, SET and LAUNCHER, jobs/run.sbatch STRICT and RESUME. Further options of sbatch, such as --partition, follow
+# jobs/slurm.sh describes OUTPUT, SET, OPTIONS and LAUNCHER, jobs/run.sbatch STRICT and RESUME. Further options of sbatch, such as --partition, follow
 # the name of the script.
 # Prints the command that it runs.
 set -euo pipefail

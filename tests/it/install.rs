@@ -245,8 +245,10 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
 
     // Open MPI itself, on this machine instead of the nodes of the job.
     stub(&cli, "mpirun", "command -v mpibayes >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe -n 2 \"$@\"");
-    // As if the job could not be requeued: the script would wait for its end.
-    stub(&cli, "scontrol", "echo \"$@\" >>requests; exit 1");
+    stub(&cli, "scontrol", "echo \"$@\" >>requests");
+    // The script sleeps until the end of a job that was requeued.
+    stub(&cli, "sleep", "");
+    stub(&cli, "squeue", "echo UNLIMITED");
     stub(&cli, "sbatch", "echo \"$MPIBAYES_HOME $*\"");
 
     let job = |script: &Path, prepare: &dyn Fn(&mut Command)| {
@@ -265,18 +267,58 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let used = read(cli.path("project/used"));
     assert!(used.lines().count() == 2 && used.lines().all(|path| Path::new(path) == prefix.join("bin/mpibayes")), "{used}");
 
-    // A saved run is requeued.
+    // A saved run is requeued, and one that has lost a rank, but not one with an error.
+    for (code, is_requeued) in [(75, true), (137, true), (205, true), (1, false), (3, false), (70, false)] {
+        stub(&cli, "mpirun", &format!("exit {code}"));
+        let ended = job(&jobs.join("run.sbatch"), &|_| ());
+        assert_eq!(ended.code, code, "{}", ended.written());
+        assert_eq!(cli.exists("project/requests"), is_requeued, "{code}: {}", ended.written());
+        if is_requeued {
+            assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
+            std::fs::remove_file(cli.path("project/requests")).unwrap();
+        }
+    }
     stub(&cli, "mpirun", "exit 75");
-    let ended = job(&jobs.join("run.sbatch"), &|_| ());
-    assert_eq!(ended.code, 75, "{}", ended.written());
-    assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
-    assert!(ended.stderr.contains("submit the same command again"), "{}", ended.written());
     // Of an array only this task: the last one has the number of the array.
     let ended = job(&jobs.join("sweep.sbatch"), &|job| {
         job.env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "3");
     });
     assert_eq!(ended.code, 75, "{}", ended.written());
-    assert_eq!(read(cli.path("project/requests")), "requeue 7\nrequeue 7_3\n");
+    assert_eq!(read(cli.path("project/requests")), "requeue 7_3\n");
+
+    // A job without a newer checkpoint is requeued three times. One with a newer checkpoint starts to count again.
+    let restarted = |restarts: u32, code: i32, says: &str| {
+        let ended = job(&jobs.join("run.sbatch"), &|job| {
+            job.env("OUTPUT", "runs/lost").env("RESUME", "--rounds 20").env("SLURM_RESTART_COUNT", restarts.to_string());
+        });
+        assert!(ended.code == code && ended.written().contains(says), "restart {restarts}: {}", ended.written());
+    };
+    let (again, gives_up) = ("requeuing job 7", "3 times in a row without a newer checkpoint in runs/lost");
+    std::fs::create_dir_all(cli.path("project/runs/lost")).unwrap();
+    stub(&cli, "mpirun", "exit 137");
+    (0..3).for_each(|restarts| restarted(restarts, 137, again));
+    restarted(3, 137, gives_up);
+    // Slurm itself requeues a job whose node was lost.
+    restarted(4, 75, gives_up);
+    cli.write("project/runs/lost/checkpoint.bin", "");
+    (4..7).for_each(|restarts| restarted(restarts, 137, again));
+    restarted(7, 137, gives_up);
+    restarted(0, 137, again);
+    assert!(cli.exists("project/runs/lost/requeues"));
+    stub(&cli, "mpirun", "");
+    restarted(1, 0, "");
+    assert!(!cli.exists("project/runs/lost/requeues"));
+
+    // The run is told how much time is left.
+    stub(&cli, "squeue", "echo 1-02:00:00");
+    stub(&cli, "mpirun", "echo \"$@\" >>limited");
+    job(&jobs.join("run.sbatch"), &|_| ());
+    let limited = read(cli.path("project/limited"));
+    assert!(
+        limited.contains(" mpibayes run my.toml --output runs/my --set cluster.threads=1 --max-time 1-02:00:00\n"),
+        "{limited}"
+    );
+    stub(&cli, "squeue", "exit 1");
 
     // What the script starts for a longer run, and for a run that is judged.
     stub(&cli, "mpirun", "echo \"$@\" >>started");
