@@ -36,7 +36,8 @@
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
 //! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
 //!
-//! Text formats may come from untrusted sources. HDF5 files must be trusted: the C library is not safe against malicious ones.
+//! Text formats may come from untrusted sources. HDF5 files that name other files are refused, and lengths in them are checked before memory
+//! is reserved. They must be trusted all the same: the C library is not safe against malicious ones.
 
 pub mod corpus;
 mod dataset;
@@ -47,6 +48,7 @@ mod import;
 mod pages;
 mod partition;
 mod readers;
+pub(crate) mod self_contained;
 mod shard;
 mod sparse;
 
