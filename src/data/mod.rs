@@ -51,6 +51,7 @@ mod readers;
 pub(crate) mod self_contained;
 mod shard;
 mod sparse;
+mod verification;
 
 pub use dataset::layout::{Split, Task};
 pub use dataset::read::Dataset;
@@ -82,6 +83,7 @@ pub use readers::table::{Row, Table};
 pub use readers::text_column::{TextColumn, read_text_column};
 pub use shard::Shard;
 pub use sparse::SparseRows;
+pub use verification::Verified;
 
 #[cfg(test)]
 mod tests;
