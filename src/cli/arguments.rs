@@ -28,7 +28,7 @@ pub struct Cli {
 pub enum Command {
     /// Import tables, LIBSVM files, NumPy arrays, IDX images or documents into an HDF5 dataset
     Import(Box<import::ImportArgs>),
-    /// List, download or generate data sets
+    /// List, download or generate data sets, or verify a dataset
     Data(data::DataArgs),
     /// Write a run file to start from, with every key, its default and its meaning
     Init(init::InitArgs),

@@ -3,6 +3,7 @@
 use super::output::print;
 use super::resources::{self, Request};
 use super::run::parse_override;
+use super::verify::verify;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{Override, Problem, Registry, Run, RunFile};
 use crate::data::Task;
@@ -12,6 +13,7 @@ use crate::job::{
 };
 use crate::results;
 use crate::text;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ const SHOWN_SETTINGS: usize = 30;
 const EXAMPLES: &str = "\
 Examples:
   mpibayes check my.toml
+  mpibayes check my.toml --verify                          # also whether the dataset is undamaged
   mpibayes check my.toml --ranks 8 --threads 2             # also memory, disk, time and options for Slurm";
 
 /// Arguments of `mpibayes check`.
@@ -50,20 +53,26 @@ pub struct CheckArgs {
     /// Seconds for which the run is carried out to estimate its time. 0 estimates no time
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "ranks")]
     pub measure: u64,
+    /// Read all of the data, and compare its content with the digest in its file
+    #[arg(long)]
+    pub verify: bool,
 }
 
 /// Checks the run file and prints a report.
 ///
 /// # Errors
-/// If the file is not TOML. Mistakes in the run are printed and give exit code 1.
+/// If the file is not TOML, or the data are damaged. Mistakes in the run are printed and give exit code 1.
 pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let file = RunFile::read(&args.file, &args.set)?;
     let output = super::run::output(args.output.as_deref(), &args.file)?;
     let found =
         if sweep::is_sweep(&file) { sweep_report(&file, registry, &output) } else { run_report(&file, registry, &output) };
     match found {
-        Ok(Checked { text, run, report, runs }) => {
+        Ok(Checked { text, run, report, runs, data }) => {
             print(&text)?;
+            if args.verify {
+                verify_all(&data)?;
+            }
             if let Some(ranks) = args.ranks {
                 let request = Request { ranks, threads: usize::from(args.threads), runs };
                 let all = report.bytes_of_agents(report.agents);
@@ -91,6 +100,21 @@ struct Checked {
     report: CheckReport,
     /// How many runs there are.
     runs: usize,
+    /// The data files of all runs.
+    data: BTreeSet<PathBuf>,
+}
+
+/// Verifies data files, and prints a line for each.
+fn verify_all(files: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    if files.is_empty() {
+        print("nothing to verify: the model generates its own data\n")?;
+    }
+    files.iter().try_for_each(|file| Ok(print(&verify(file)?)?))
+}
+
+/// The data file of a run, if it has one.
+fn data_file(report: &CheckReport) -> Option<PathBuf> {
+    report.data.as_ref().map(|data| data.path.clone())
 }
 
 /// Carries out a part of the run to see how long it takes. None if no time is given for this.
@@ -109,7 +133,8 @@ fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Chec
     let used =
         folder_use(&run, report.data_identity(), output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
     let text = format!("{} can be run\n{}", file.path().display(), describe(&report, output, used));
-    Ok(Checked { text, run, report, runs: 1 })
+    let data = data_file(&report).into_iter().collect();
+    Ok(Checked { text, run, report, runs: 1, data })
 }
 
 /// Checks all runs of a sweep, describes the first, and the others by their settings.
@@ -147,13 +172,14 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Ch
     for note in grid.notes.iter().chain(&notes_on_sweep(&grid, checked.iter().map(|(_, report)| report))) {
         let _ = writeln!(text, "note: {note}");
     }
+    let data = checked.iter().filter_map(|(_, report)| data_file(report)).collect();
     // A grid has at least one run.
     let (run, mut first) = checked.swap_remove(0);
     first.notes.clear();
     let name = &grid.points[0].name;
     let _ = writeln!(text, "the first run, {name}:");
     text.push_str(&describe(&first, &output.join(name), FolderUse::Begin));
-    Ok(Checked { text, run, report: first, runs: grid.points.len() })
+    Ok(Checked { text, run, report: first, runs: grid.points.len(), data })
 }
 
 /// A table of what varies in a sweep apart from the seed, with the size of the runs.

@@ -1,8 +1,9 @@
-//! `mpibayes data`: lists public data sets, downloads them, and generates synthetic ones.
+//! `mpibayes data`: lists public data sets, downloads them, generates synthetic ones, and verifies datasets.
 
 use super::bar::{BYTES, progress_bar};
 use super::make::{self, MakeArgs};
 use super::output::print;
+use super::verify::verify;
 use crate::download::catalog::{Availability, CATALOG, DataSet, RemoteFile, data_set};
 use crate::download::{Fetched, RetryPolicy, fetch};
 use crate::text;
@@ -17,6 +18,7 @@ Examples:
   mpibayes data get mnist --from https://mirror.example.org/mnist
   mpibayes data make twonorm --rows 7400 --seed 1 -o twonorm.csv
   mpibayes data make topics --documents 20000 --words 2000 --topics 20 --seed 1 -o topics.docword.txt.gz
+  mpibayes data verify datasets/mnist.h5
 
 Files go into $MPIBAYES_DATA/NAME, or into datasets/NAME if the variable is not set.";
 
@@ -38,6 +40,16 @@ pub enum DataAction {
     Get(GetArgs),
     /// Generate a synthetic data set: rows as CSV with the label in the last column, or documents with known topics
     Make(MakeArgs),
+    /// Read all of a dataset, and compare its content with the digest in its file
+    Verify(VerifyArgs),
+}
+
+/// Arguments of `mpibayes data verify`.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The dataset, made by `mpibayes import`
+    #[arg(value_name = "FILE.h5")]
+    pub file: PathBuf,
 }
 
 /// Arguments of `mpibayes data get`.
@@ -59,12 +71,13 @@ pub struct GetArgs {
 /// Runs `mpibayes data`.
 ///
 /// # Errors
-/// When a data set cannot be downloaded, generated or written.
+/// When a data set cannot be downloaded, generated or written, or a dataset is damaged.
 pub fn run(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let report = match &args.action {
         DataAction::List => list(),
         DataAction::Get(args) => get(args)?,
         DataAction::Make(args) => make::make(args)?,
+        DataAction::Verify(VerifyArgs { file }) => verify(file)?,
     };
     print(&report).context("cannot print the report")?;
     Ok(ExitCode::SUCCESS)

@@ -34,6 +34,7 @@ pub mod summary;
 pub mod sweep;
 mod termination;
 pub mod topics;
+mod verify;
 
 pub use arguments::{Cli, Command};
 pub use entry::main_with;

@@ -17,9 +17,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state12";
-
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -121,20 +118,37 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
+    /// The first bytes of a file, with the version of its layout. A BLAKE3 checksum of the content follows, then the content.
+    pub const MAGIC: &'static [u8; 16] = b"mpibayes-state12";
+
     /// The checkpoint as bytes with a checksum.
     ///
     /// # Errors
     /// If a state cannot be serialized.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
-        seal(MAGIC, "a checkpoint", self)
+        seal(Self::MAGIC, "a checkpoint", self)
     }
 
     /// Reads a checkpoint from bytes.
     ///
     /// # Errors
-    /// If the bytes are truncated, damaged or of another version.
+    /// If the bytes are truncated, damaged or of another version, or states overlap.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        unseal(MAGIC, "a checkpoint", bytes)
+        let checkpoint: Self = unseal(Self::MAGIC, "a checkpoint", bytes)?;
+        checkpoint.check_places()?;
+        Ok(checkpoint)
+    }
+
+    /// Checks that no two states are stored at the same place: a small checkpoint could otherwise need much memory.
+    fn check_places(&self) -> Result<(), String> {
+        let mut states = self.stored_states();
+        states.retain(|state| state.bytes > 0);
+        states.sort_by_key(|state| (state.part, state.start));
+        let overlap = |pair: &[StoredState]| {
+            let [first, second] = pair else { return false };
+            first.part == second.part && first.start.checked_add(first.bytes).is_none_or(|end| end > second.start)
+        };
+        if states.windows(2).any(overlap) { Err("two of its states are stored at the same place".into()) } else { Ok(()) }
     }
 
     /// Reads the states that are stored outside of the checkpoint, for ranks that do not see the store.

@@ -134,8 +134,16 @@ pub(super) struct SavedTransfer {
     pub body: Option<SavedBody>,
 }
 
-/// More values are a sign of damage: 64 GiB.
-const MAX_SAVED_VALUES: usize = 1 << 34;
+/// The most values for each byte of a packed body in a checkpoint. Without a limit, a damaged checkpoint of a few bytes could need any
+/// amount of memory.
+const MAX_VALUES_PER_BYTE: usize = 1 << 12;
+/// Shorter bodies may have no bytes.
+const ALWAYS_ALLOWED: usize = 1 << 20;
+
+/// Whether a packed body in a checkpoint may have so many values.
+fn is_plausible(values: usize, bytes: usize) -> bool {
+    values <= bytes.saturating_mul(MAX_VALUES_PER_BYTE).max(ALWAYS_ALLOWED)
+}
 
 /// The body of a transfer in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
@@ -150,7 +158,7 @@ pub(super) struct SavedBody {
 impl SavedBody {
     /// The values as bytes, packed if that is shorter, and whether they are.
     pub fn to_bytes<N: Number>(body: &Body<N>) -> (Vec<u8>, bool) {
-        match pack(body) {
+        match pack(body).filter(|packed| is_plausible(body.len(), packed.len())) {
             Some(packed) => (packed, true),
             None => (body.bytes().to_vec(), false),
         }
@@ -163,7 +171,9 @@ impl SavedBody {
     pub fn load<N: Number>(self, store: Option<&dyn StateStore>) -> Result<Body<N>> {
         let bytes = self.bytes.load(store)?;
         let body: Body<N> = match self.is_packed {
-            true if self.values > MAX_SAVED_VALUES => return Err(format!("a saved sum has {} values", self.values).into()),
+            true if !is_plausible(self.values, bytes.len()) => {
+                return Err(format!("a saved sum has {} values in {} bytes", self.values, bytes.len()).into());
+            }
             true => unpack::<N>(&bytes, self.values)?.into(),
             false => Body::from_bytes(&bytes)?,
         };
@@ -333,6 +343,23 @@ mod tests {
                 stack.extend(children(at, ranks));
             }
             assert_eq!(seen, vec![1; ranks]);
+        }
+    }
+    #[test]
+    fn saved_bodies_survive_and_damaged_ones_do_not_exhaust_memory() {
+        let sparse = |values: usize, filled: usize| {
+            let mut body = vec![0_i32; values];
+            (0..filled).for_each(|at| body[at * (values / filled)] = 7);
+            Body::from(body)
+        };
+        // Nearly empty large bodies are saved as they are.
+        for (values, filled, is_packed) in [(1000, 1, true), (1000, 900, false), (3 << 20, 3000, true), (3 << 20, 5, false)] {
+            let body = sparse(values, filled);
+            let (bytes, packed) = SavedBody::to_bytes(&body);
+            assert_eq!(packed, is_packed, "{filled} of {values}");
+            let saved = |values| SavedBody { values, is_packed, bytes: SavedState::Here(bytes.clone()) };
+            assert_eq!(saved(values).load::<i32>(None).ok().as_deref(), Some(&*body));
+            assert!(saved(1 << 33).load::<i32>(None).is_err() && saved(usize::MAX).load::<i32>(None).is_err());
         }
     }
 }

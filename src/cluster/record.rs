@@ -73,6 +73,12 @@ impl Extents {
         self.0.entry(group.to_owned()).or_default().insert(chain, draws);
     }
 
+    /// The number of chains of a group, up to the last one that has draws. Those in a damaged checkpoint can be more than memory holds.
+    pub fn chains(&self, group: &str) -> u64 {
+        let last = self.0.get(group).and_then(|chains| chains.keys().next_back());
+        last.map_or(0, |&last| u64::from(last) + 1)
+    }
+
     /// The number of draws of each chain of a group, from chain 0 to the last chain that has draws.
     pub fn lengths(&self, group: &str) -> Vec<u64> {
         let last = self.0.get(group).and_then(|chains| chains.keys().next_back());

@@ -36,7 +36,8 @@
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
 //! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
 //!
-//! Text formats may come from untrusted sources. HDF5 files must be trusted: the C library is not safe against malicious ones.
+//! Text formats may come from untrusted sources. HDF5 files that name other files are refused, and lengths in them are checked before memory
+//! is reserved. They must be trusted all the same: the C library is not safe against malicious ones.
 
 pub mod corpus;
 mod dataset;
@@ -47,8 +48,10 @@ mod import;
 mod pages;
 mod partition;
 mod readers;
+pub(crate) mod self_contained;
 mod shard;
 mod sparse;
+mod verification;
 
 pub use dataset::layout::{Split, Task};
 pub use dataset::read::Dataset;
@@ -80,6 +83,7 @@ pub use readers::table::{Row, Table};
 pub use readers::text_column::{TextColumn, read_text_column};
 pub use shard::Shard;
 pub use sparse::SparseRows;
+pub use verification::Verified;
 
 #[cfg(test)]
 mod tests;

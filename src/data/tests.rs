@@ -602,6 +602,49 @@ fn a_failed_import_leaves_an_older_dataset_untouched() {
 }
 
 #[test]
+fn files_that_name_other_files_are_refused() {
+    let place = Place::new();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
+    hdf5::File::open_rw(place.output()).unwrap().link_external("other.h5", "x", "test").unwrap();
+    let message = Dataset::open(&place.output()).unwrap_err().to_string();
+    assert!(message.contains("out.h5: its link 'test' leads to another file"), "{message}");
+    assert!(!corpus::Corpus::is_corpus(&place.output()));
+    let message = corpus::Corpus::open(&place.output()).unwrap_err().to_string();
+    assert!(message.contains("out.h5: its link 'test' leads to another file"), "{message}");
+}
+
+#[test]
+fn texts_that_are_not_utf_8_are_refused() {
+    let place = Place::new();
+    import_table(&csv(&place.file("x.csv", "1,aaaa\n2,bbbb\n3,aaaa\n")), &place.output()).unwrap();
+    let mut bytes = std::fs::read(place.output()).unwrap();
+    let at = bytes.windows(4).position(|window| window == b"aaaa").unwrap();
+    bytes[at + 1] = 0xff;
+    std::fs::write(place.output(), bytes).unwrap();
+    let message = Dataset::open(&place.output()).unwrap_err().to_string();
+    assert!(message.contains("a text in the file is not UTF-8"), "{message}");
+}
+
+#[test]
+fn a_small_file_of_sparse_rows_needs_little_memory() {
+    let place = Place::new();
+    let train = place.file("x", "1 1:5 2:6\n2 3:7\n1 1:2 3:1\n2 2:2\n");
+    let (test, task, scaling) = (TestRows::None, Task::Regression, Scaling::None);
+    import_libsvm(&LibsvmImport { train, test, task, features: None, scaling }, &place.output()).unwrap();
+    let starts = |starts: &[u64]| {
+        hdf5::File::open_rw(place.output()).unwrap().dataset("train/indptr").unwrap().write(starts).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        data.read_rows::<f64>(Split::Train, &[0, 2]).map(|shard| shard.y().len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(starts(&[0, 2, 3, 5, 6]), Ok(2));
+    // Two rows that both have all entries.
+    assert!(starts(&[0, 6, 0, 6, 6]).unwrap_err().contains("the train rows do not fit together"));
+    hdf5::File::open_rw(place.output()).unwrap().group("features").unwrap().attr("shape").unwrap().write(&[1_u64 << 40]).unwrap();
+    let message = Dataset::open(&place.output()).unwrap_err().to_string();
+    assert!(message.contains("rows of 1099511627776 features: sparse rows have at most 2147483648"), "{message}");
+}
+
+#[test]
 fn foreign_files_are_no_datasets() {
     let place = Place::new();
     for path in [place.file("text", "hello"), place.output()] {

@@ -3,7 +3,7 @@
 use super::error::JobError;
 use crate::config::{Choice, ConfigError, Registry, RunFileKind, template};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, ExtraColumns, FeatureScaling, Recipe, Split, Task};
+use crate::data::{DataError, Dataset, ExtraColumns, FeatureScaling, Recipe, Split, Task, Verified};
 use crate::methods::{Corpus, Table};
 use crate::models::ordinal::OrdinalSettings;
 use crate::models::{DataSchema, ModelSettings, Output};
@@ -36,6 +36,17 @@ impl DataFile {
         match self {
             Self::Table(table) => table.digest(),
             Self::Corpus(corpus) => corpus.digest(),
+        }
+    }
+
+    /// Reads everything and compares its digest with the one that the file states. `report` is called with the bytes so far.
+    ///
+    /// # Errors
+    /// If the digests differ, or the file cannot be read.
+    pub fn verify(&self, report: &mut dyn FnMut(u64)) -> Result<Verified, DataError> {
+        match self {
+            Self::Table(table) => table.verify(report),
+            Self::Corpus(corpus) => corpus.verify(report),
         }
     }
 

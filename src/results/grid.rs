@@ -38,7 +38,7 @@ impl Grid {
     /// When it cannot be written.
     pub fn write_file(&self, path: &Path) -> Result<()> {
         let write = || -> hdf5::Result<()> {
-            let file = hdf5::File::create(path)?;
+            let file = hdf::create(path)?;
             self.write(&file)
         };
         write().map_err(ResultsError::hdf5(path, "write the arrays"))
@@ -50,7 +50,7 @@ impl Grid {
     /// When it cannot be read.
     pub fn read_file(path: &Path) -> Result<Self> {
         let read = || -> hdf5::Result<Self> {
-            let file = hdf5::File::open(path)?;
+            let file = hdf::open(path)?;
             Self::read(&file, "")
         };
         read().map_err(ResultsError::hdf5(path, "read the arrays"))
@@ -193,7 +193,7 @@ impl GridFile {
     /// When it cannot be written.
     pub fn create(path: &Path, grid: &Grid, name: &str, axes: &[usize]) -> Result<Self> {
         let write = || -> hdf5::Result<_> {
-            let file = File::create(path)?;
+            let file = hdf::create(path)?;
             grid.write_dimensions(&file)?;
             let over = grid.over(axes);
             let shape: Vec<usize> = axes.iter().filter_map(|&axis| Some(grid.dimensions.get(axis)?.1)).collect();

@@ -10,6 +10,7 @@ use super::netcdf;
 use super::samples::{Samples, Values};
 use super::table::Table;
 use crate::data::hdf;
+use crate::data::self_contained::Refusal;
 use crate::models::Part;
 use crate::number::Number;
 use hdf5::{Group, H5Type};
@@ -36,7 +37,10 @@ impl ResultFile {
         let foreign = || {
             invalid("this is not a result file of mpibayes, or it is damaged: restore it, or delete the folder of the run to start again".into())
         };
-        let file = hdf::open(path).map_err(|_| foreign())?;
+        let file = hdf::open(path).map_err(|refusal| match refusal {
+            Refusal::NotSelfContained(what) => invalid(what),
+            Refusal::Unreadable(_) => foreign(),
+        })?;
         if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
             return Err(foreign());
         }

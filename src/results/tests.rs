@@ -280,6 +280,42 @@ fn a_resumed_run_discards_draws_after_its_checkpoint() {
 }
 
 #[test]
+fn extents_of_a_damaged_checkpoint_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
+    let mut writer = growing(&path, Extents::default());
+    writer.push(block(0, 0, &[1.0, 2.0]));
+    writer.write(&[], UNFINISHED).unwrap();
+    // A list of so many chains would take 32 GiB.
+    for (chain, draws) in [(u32::MAX, 1), (1, 1), (0, 2), (0, u64::MAX)] {
+        let mut extents = writer.extents().clone();
+        extents.set("posterior", chain, draws);
+        let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
+        let Err(refused) = RunWriter::new(&path, info(), vec![group], extents) else {
+            panic!("chain {chain} has no {draws} draws")
+        };
+        assert!(refused.to_string().contains("fewer draws than were saved"), "{refused}");
+    }
+    growing(&path, writer.extents().clone());
+}
+
+#[test]
+fn files_that_name_other_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
+    let mut writer = growing(&path, Extents::default());
+    writer.push(block(0, 0, &[1.0, 2.0]));
+    writer.write(&[], UNFINISHED).unwrap();
+    hdf5::File::open_rw(&path).unwrap().link_external("other.h5", "x", "posterior/link").unwrap();
+    let refused = ResultFile::open(&path).unwrap_err().to_string();
+    assert!(refused.contains("run.nc: its link 'posterior/link' leads to another file"), "{refused}");
+    // Nor is it changed: the copy is opened for writing.
+    writer.push(block(0, 1, &[3.0, 4.0]));
+    let refused = writer.write(&[], UNFINISHED).unwrap_err().to_string();
+    assert!(refused.contains("its link 'posterior/link' leads to another file"), "{refused}");
+}
+
+#[test]
 fn inconsistent_blocks_are_refused_and_stay_pending() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");

@@ -11,6 +11,7 @@ use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
 use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::data::hdf;
+use crate::data::self_contained::Refusal;
 use crate::number::Number;
 use crate::partial::PartialFile;
 use hdf5::Group;
@@ -205,7 +206,10 @@ impl RunWriter {
             return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
         }
         std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
-        let file = hdf::open_rw(partial.path()).map_err(ResultsError::hdf5(path, "open"))?;
+        let file = hdf::open_rw(partial.path()).map_err(|refusal| match refusal {
+            Refusal::NotSelfContained(what) => ResultsError::Content { path: path.clone(), what },
+            Refusal::Unreadable(cause) => ResultsError::hdf5(path, "open")(cause),
+        })?;
         if !self.is_mine {
             for group in &self.groups {
                 draws::cut(&file, group, &self.extents)
@@ -225,11 +229,13 @@ const BATCH_BYTES: usize = 64 << 20;
 fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Result<()> {
     let file = ResultFile::open(path)?;
     for group in groups {
-        let wanted = draws::lengths(extents, &group.name);
-        if wanted.is_empty() {
+        let chains = extents.chains(&group.name);
+        if chains == 0 {
             continue;
         }
         let there = file.lengths(&group.name)?;
+        // The chains of a damaged checkpoint may be too many for a list.
+        let wanted = if chains <= there.len() as u64 { draws::lengths(extents, &group.name) } else { vec![usize::MAX] };
         if wanted.iter().enumerate().any(|(chain, wanted)| there.get(chain).is_none_or(|there| there < wanted)) {
             let what = "this file has fewer draws than were saved: restore it, or delete the folder to start again";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });

@@ -15,6 +15,7 @@
 //! | attribute `words` of `vocabulary` | u32 | W, the size of the vocabulary |
 //! | attribute `tokens` of `train`, `test` | u64 | the total number of tokens |
 //! | attribute `longest` of `train`, `test` | u64 | the number of tokens of the longest document |
+//! | attribute `document_digest` of `train`, `test` | text | BLAKE3 of `document`, which `digest` does not cover |
 //!
 //! Documents are in random order, so that any contiguous range is a random sample; the shard of an agent is such a range. In Python,
 //! `scipy.sparse.csr_matrix((values, indices, indptr))` reads a group as a matrix.
@@ -29,6 +30,7 @@ mod shuffle;
 mod stop_words;
 mod text;
 mod tokenizer;
+mod verify;
 mod vocabulary;
 mod write;
 

@@ -1,6 +1,6 @@
 //! Reads a corpus: its description when it is opened, and ranges of documents on request.
 
-use super::limits::{MAX_TOKENS, MAX_WORDS, VERSION};
+use super::limits::{MAX_TOKENS, MAX_WORDS, NUMBERS_DIGEST, VERSION};
 use crate::data::dataset::layout::{Split, TOPICS, open_own};
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
@@ -14,8 +14,8 @@ pub(super) const DOCUMENTS_PER_READ: usize = 1 << 16;
 /// A corpus file, open for reading. Any number of processes may open it at once.
 #[derive(Debug)]
 pub struct Corpus {
-    path: PathBuf,
-    file: hdf5::File,
+    pub(super) path: PathBuf,
+    pub(super) file: hdf5::File,
     digest: String,
     source: String,
     words: u32,
@@ -186,6 +186,11 @@ impl Corpus {
     pub fn numbers(&self, split: Split, documents: Range<usize>) -> Result<Vec<u64>> {
         let read = || Ok(self.file.dataset(&split.list("document"))?.read_slice_1d::<u64, _>(documents)?.to_vec());
         read().map_err(DataError::hdf5(&self.path, "read the numbers of documents"))
+    }
+
+    /// The digest of the indices of the documents in the input; none in files of earlier versions.
+    pub(super) fn stated_digest_of_numbers(&self, split: Split) -> Option<String> {
+        hdf::read_text(&*self.file.group(split.name()).ok()?, NUMBERS_DIGEST).ok()
     }
 
     fn damaged(&self, split: Split) -> DataError {

@@ -1,9 +1,10 @@
 //! Writes a corpus: documents in their final order, then the metadata.
 
-use super::limits::VERSION;
+use super::limits::{NUMBERS_DIGEST, VERSION};
+use crate::data::dataset::digest::ContentDigest;
 use crate::data::dataset::growing::GrowingList;
 use crate::data::dataset::layout::{FORMAT, Split, TOPICS};
-use crate::data::dataset::write::{ContentDigest, create};
+use crate::data::dataset::write::create;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
 use crate::lda::{Bag, draw_scored_tokens};
@@ -36,6 +37,7 @@ struct SplitWriter {
     /// The tokens of the longest document.
     longest: u64,
     digest: blake3::Hasher,
+    numbers_digest: blake3::Hasher,
 }
 
 impl SplitWriter {
@@ -57,6 +59,7 @@ impl SplitWriter {
             tokens: 0,
             longest: 0,
             digest: blake3::Hasher::new(),
+            numbers_digest: blake3::Hasher::new(),
         })
     }
 
@@ -74,6 +77,7 @@ impl SplitWriter {
         self.words.extend(words)?;
         self.counts.extend(counts)?;
         self.numbers.push(number)?;
+        self.numbers_digest.update(&number.to_le_bytes());
         self.scored.as_mut().map_or(Ok(()), |list| list.extend(scored))
     }
 
@@ -85,6 +89,7 @@ impl SplitWriter {
         self.scored.as_mut().map_or(Ok(()), GrowingList::flush)?;
         self.group.new_attr::<u64>().create("tokens")?.write_scalar(&self.tokens)?;
         self.group.new_attr::<u64>().create("longest")?.write_scalar(&self.longest)?;
+        hdf::write_text(&self.group, NUMBERS_DIGEST, self.numbers_digest.finalize().to_hex().as_str())?;
         Ok(self.digest.finalize())
     }
 }

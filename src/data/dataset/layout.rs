@@ -2,6 +2,7 @@
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
+use crate::data::self_contained::Refusal;
 use std::path::Path;
 
 /// The root attribute `format` of a dataset.
@@ -96,7 +97,10 @@ pub(crate) fn open_own(path: &Path, kind: &str) -> Result<(hdf5::File, String)> 
         let what = format!("this is no {kind} of this program: make one with `mpibayes import`");
         DataError::content(path, Place::File, what)
     };
-    let file = hdf::open(path).map_err(|_| foreign())?;
+    let file = hdf::open(path).map_err(|refusal| match refusal {
+        Refusal::NotSelfContained(what) => DataError::content(path, Place::File, what),
+        Refusal::Unreadable(_) => foreign(),
+    })?;
     if hdf::read_text(&file, "format").map_err(|_| foreign())? != FORMAT {
         return Err(foreign());
     }

@@ -9,6 +9,7 @@ use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
 use crate::data::import::recipe::Recipe;
+use crate::data::readers::libsvm::MAX_FEATURES;
 use crate::data::shard::Shard;
 use crate::data::sparse::SparseRows;
 use crate::number::Real;
@@ -24,8 +25,8 @@ const RUN_BYTES: usize = 1 << 22;
 /// An open dataset file; any number of processes may read it at once.
 #[derive(Debug)]
 pub struct Dataset {
-    path: PathBuf,
-    file: hdf5::File,
+    pub(super) path: PathBuf,
+    pub(super) file: hdf5::File,
     task: Task,
     digest: String,
     source: String,
@@ -33,7 +34,7 @@ pub struct Dataset {
     rows: [usize; 2],
     classes: Vec<String>,
     recipe: Option<Recipe>,
-    scaling: FeatureScaling,
+    pub(super) scaling: FeatureScaling,
     /// Scale and offset of the targets; 1 and 0 for classes.
     target: (f64, f64),
 }
@@ -131,6 +132,9 @@ impl Dataset {
             }
             FeatureScaling::Dense { rotation: Some(rotation), .. } if rotation.dim() != (features, features) => {
                 return Err(wrong(format!("a rotation of shape {:?} does not fit rows of shape {shape:?}", rotation.shape())));
+            }
+            FeatureScaling::Sparse { .. } if features > MAX_FEATURES as usize => {
+                return Err(wrong(format!("rows of {features} features: sparse rows have at most {MAX_FEATURES}")));
             }
             FeatureScaling::Sparse { column, scale } if column.len() != scale.len() || !column.is_sorted() => {
                 return Err(wrong(format!("{} scales do not fit {} ascending columns", scale.len(), column.len())));
@@ -391,6 +395,10 @@ impl Dataset {
             starts.push(filled.ok_or_else(damaged)?);
         }
         let entries = starts[starts.len() - 1];
+        // Different rows have different entries. Otherwise a small file could need much memory.
+        if entries > indices.size() && rows.is_sorted_by(|row, next| row < next) {
+            return Err(damaged());
+        }
         let mut columns: Vec<u32> = Vec::with_capacity(entries);
         let mut scaled: Vec<F> = Vec::with_capacity(entries);
         // Rows are read in runs, whose length is estimated from the mean row.

@@ -1,5 +1,6 @@
 //! Writes datasets of dense rows: rows stream in, and an incomplete file never appears under its name.
 
+use crate::data::dataset::digest::{ContentDigest, DigestedDescription};
 use crate::data::dataset::layout::DENSE_VERSION;
 use crate::data::dataset::layout::EXTRA_VERSION;
 use crate::data::dataset::layout::FORMAT;
@@ -63,6 +64,27 @@ impl Description {
         self.recipe.as_ref().map(Recipe::extra).unwrap_or_default()
     }
 
+    /// The recipe as the file stores it.
+    fn recipe_text(&self) -> hdf5::Result<Option<String>> {
+        let text = self.recipe.as_ref().map(serde_json::to_string).transpose();
+        text.map_err(|error| hdf5::Error::Internal(error.to_string()))
+    }
+
+    /// Starts the digest with everything but the rows.
+    pub(crate) fn digest(&self, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> hdf5::Result<ContentDigest> {
+        let recipe = self.recipe_text()?;
+        Ok(ContentDigest::begin(&DigestedDescription {
+            task: self.task,
+            stored,
+            shape: &self.shape,
+            scaling,
+            features: self.features.as_deref().unwrap_or_default(),
+            classes: &self.classes,
+            recipe: recipe.as_deref(),
+            target,
+        }))
+    }
+
     /// Writes the description; returns the group `features`.
     pub(crate) fn write(
         &self,
@@ -91,53 +113,10 @@ impl Description {
         if self.task == Task::Classification {
             hdf::write_names(&file.create_group("classes")?, "name", &self.classes)?;
         }
-        if let Some(recipe) = &self.recipe {
-            let recipe = serde_json::to_string(recipe).map_err(|error| hdf5::Error::Internal(error.to_string()))?;
+        if let Some(recipe) = self.recipe_text()? {
             hdf::write_names(&features, "recipe", &[recipe])?;
         }
         Ok(features)
-    }
-}
-
-/// The digest of the content: each field is hashed after its length, so that different datasets never hash the same bytes.
-#[derive(Default)]
-pub(crate) struct ContentDigest(blake3::Hasher);
-
-impl ContentDigest {
-    /// Starts with everything but the rows: the description, the type of values, their scale and offset, and perhaps a rotation.
-    pub(crate) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
-        let mut digest = Self::default();
-        digest.field(about.task.name().as_bytes());
-        digest.field(stored.as_bytes());
-        digest.field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
-        scaling.iter().for_each(|list| digest.field(list));
-        digest.field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
-        digest.field(about.classes.join("\0").as_bytes());
-        if let Some(recipe) = about.recipe.as_ref().and_then(|recipe| serde_json::to_string(recipe).ok()) {
-            digest.field(recipe.as_bytes());
-        }
-        if let Some((scale, offset)) = target {
-            digest.field(bytemuck::cast_slice(&[scale, offset]));
-        }
-        digest
-    }
-
-    /// Adds a split.
-    pub(crate) fn split(&mut self, split: Split, rows: &blake3::Hash, targets: &Targets) {
-        self.field(split.name().as_bytes());
-        self.field(rows.as_bytes());
-        self.field(targets.bytes());
-    }
-
-    /// Adds a field.
-    pub(crate) fn field(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
-    }
-
-    /// The digest in hexadecimal.
-    pub(crate) fn finish(&self) -> String {
-        self.0.finalize().to_hex().to_string()
     }
 }
 
@@ -215,12 +194,12 @@ impl<T: FeatureValue> Writer<T> {
         let write = || -> hdf5::Result<()> {
             let mut lists = vec![bytemuck::cast_slice(&scale), bytemuck::cast_slice(&offset)];
             lists.extend(rotation.as_ref().and_then(|rotation| rotation.as_slice()).map(bytemuck::cast_slice));
-            let mut digest = ContentDigest::begin(about, T::NAME, &lists, target);
+            let mut digest = about.digest(T::NAME, &lists, target)?;
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 debug_assert_eq!(rows.rows, targets.len());
                 targets.write(&self.file.group(split.name())?)?;
-                digest.split(split, &rows.finish()?, &targets);
+                digest.split(split, &rows.finish()?, targets.bytes());
             }
             let version = match &rotation {
                 _ if about.extra().count() > 0 => EXTRA_VERSION,

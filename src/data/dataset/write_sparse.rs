@@ -1,10 +1,11 @@
 //! Writes datasets of sparse rows (CSR).
 
+use crate::data::dataset::digest::SPARSE_ROWS;
 use crate::data::dataset::growing::GrowingList;
 use crate::data::dataset::layout::{SPARSE_VERSION, Split, Task};
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::targets::Targets;
-use crate::data::dataset::write::{CHUNK_BYTES, ContentDigest, Description, create};
+use crate::data::dataset::write::{CHUNK_BYTES, Description, create};
 use crate::data::error::{DataError, Result};
 use crate::number::Real;
 use crate::partial::PartialFile;
@@ -142,12 +143,12 @@ impl SparseWriter {
         let target = if about.task == Task::Regression { train.scaling(from)? } else { None };
         let [train_rows, test_rows] = self.rows;
         let write = || -> hdf5::Result<()> {
-            let mut digest =
-                ContentDigest::begin(about, "csr", &[bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
+            let lists = [bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)];
+            let mut digest = about.digest(SPARSE_ROWS, &lists, target)?;
             for (split, rows, targets) in [(Split::Train, train_rows, Some(train)), (Split::Test, test_rows, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 targets.write(&rows.group)?;
-                digest.split(split, &rows.finish()?, targets);
+                digest.split(split, &rows.finish()?, targets.bytes());
             }
             let features = about.write(&self.file, SPARSE_VERSION, self.scaling, target, digest)?;
             if self.scaling == Scaling::MaxAbs {
