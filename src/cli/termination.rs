@@ -3,7 +3,9 @@
 use super::run::STOPPED;
 use crate::cluster::mpi::World;
 use crate::log;
-use crate::results::{Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, was_terminated};
+use crate::results::{
+    EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, note_event, was_terminated,
+};
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,8 +60,10 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
     let (size, current) = (world.size(), current.clone());
     let is_watched = world.watch(max_silence, STOPPED.into(), move |silence| {
         log::print_error(&format!("error: {silence}. The job ends with exit code {STOPPED}"));
+        let Some(folder) = current.get() else { return };
+        note_event(&folder, EventKind::RankSilent, silence.to_string());
         // Rank 0 reports what is saved when the launcher ends the job, unless it is the one that is silent.
-        if let Some(folder) = current.get().filter(|_| silence.rank == 0) {
+        if silence.rank == 0 {
             Reporting::Log { host: None }.print(&saved_state(&folder, size, kind));
         }
     });
@@ -95,6 +99,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";
             Reporting::Log { host: None }.print(&format!("{why}: {saved}"));
+            note_event(&folder, EventKind::Terminated, "the launcher ended the job: it was interrupted, or a rank was lost".into());
         }
     });
 }

@@ -34,6 +34,10 @@ pub enum EventKind {
     SavedAgain,
     /// A job took the folder over from another one that was lost.
     TakenOver,
+    /// The launcher ended a job, because it was interrupted or a rank was lost.
+    Terminated,
+    /// A job ended because nothing was heard from a rank.
+    RankSilent,
     /// The newest checkpoint was damaged or unreadable, and the run continued from the one before.
     FellBack,
 }
@@ -61,6 +65,12 @@ impl Event {
 /// The file of events in the folder of a run.
 pub fn events_file(folder: &Path) -> PathBuf {
     folder.join("events.jsonl")
+}
+
+/// Writes down what happened to the run in a folder, from any rank that sees it.
+pub fn note_event(folder: &Path, event: EventKind, text: String) {
+    // A job that ends has no use for an error, and the next one tells of it anyway.
+    drop(append(folder, &Event::now(event, text)));
 }
 
 /// Adds an event to the file.

@@ -390,14 +390,13 @@ impl RunFolder {
 
     /// What to say of the job before, if it did not end in order.
     fn end_of_last_job(&self) -> String {
-        use EventKind::{Began, FellBack, Finished, NotSaved, Resumed, SavedAgain, Stopped, StoppedUnsaved, TakenOver};
         let events = events::read(&self.path);
         // What this job has noted already.
-        let last = events.iter().rev().find(|event| !matches!(event.event, FellBack | TakenOver));
-        match last {
-            Some(Event { event: Began | Resumed | NotSaved | SavedAgain, job, .. }) => format!("; {job} had ended without stopping in order"),
-            None | Some(Event { event: Stopped | StoppedUnsaved | Finished | FellBack | TakenOver, .. }) => String::new(),
-        }
+        let last = events.iter().rev().find(|event| !matches!(event.event, EventKind::FellBack | EventKind::TakenOver));
+        let was_running = |event: &&Event| {
+            matches!(event.event, EventKind::Began | EventKind::Resumed | EventKind::NotSaved | EventKind::SavedAgain)
+        };
+        last.filter(was_running).map_or_else(String::new, |event| format!("; {} had ended without stopping in order", event.job))
     }
 
     /// Writes tables and draws in memory to the result file, and the draws that ranks have stored in files if they are given.

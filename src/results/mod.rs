@@ -59,7 +59,7 @@ pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
 pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, has_checkpoint, is_finished, result_file};
-pub use events::{Event, EventKind, events_of};
+pub use events::{Event, EventKind, events_of, note_event};
 pub use folder::RunFolder;
 pub use job_rows::{AGENT_BYTES, PHASES, RANKS, SAVES, TRAFFIC, TRAFFIC_BETWEEN_RANKS};
 pub use grid::{Grid, GridFile};

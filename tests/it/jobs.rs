@@ -83,7 +83,7 @@ fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
         assert_eq!(cli.posterior(&run), cli.posterior("whole"));
         // The control: the undisturbed run has no such event.
         let summary = cli.stdout(&format!("summary {run}"));
-        assert!(summary.contains("what happened") && summary.contains("had ended without stopping in order"), "{summary}");
+        assert!(summary.contains("what happened") && summary.contains(&says), "{summary}");
         assert!(!cli.stdout("summary whole").contains("what happened"));
     }
 }
