@@ -28,10 +28,9 @@ job=$SLURM_JOB_ID
 # By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
 # of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
 # the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.)
-if sessions=$(mktemp -d); then
-    export OMPI_MCA_orte_tmpdir_base="$sessions"
-    trap 'rm -rf "$sessions"' EXIT
-fi
+sessions=$(mktemp -d) || exit 2
+export OMPI_MCA_orte_tmpdir_base="$sessions"
+trap 'rm -rf "$sessions"' EXIT
 
 # mpirun ends with exit code 205 if a node has been silent for two minutes [default: 8 minutes].
 export OMPI_MCA_oob_tcp_keepalive_time="${OMPI_MCA_oob_tcp_keepalive_time:-60}"
@@ -82,10 +81,11 @@ give_up() { # give_up CODE
 # Until the ranks run there is nothing to save.
 trap 'finish 75' USR1
 
-# Runs a command on the ranks of the job. Options of the launcher may come first.
+# Runs a command on the ranks of the job.
+LAUNCHER=${LAUNCHER:-mpirun --bind-to none}
 on_ranks() { # on_ranks COMMAND...
     local launcher
-    read -r -a launcher <<<"${LAUNCHER:-mpirun --bind-to none}"
+    read -r -a launcher <<<"$LAUNCHER"
     # exec, because a shell in between would not forward signals.
     exec "${launcher[@]}" "$@"
 }
@@ -122,7 +122,11 @@ until_time_limit() { # until_time_limit COMMAND...
     local code forwarded left launcher options watcher
     read -r -a options <<<"${OPTIONS:-}"
     left=$(time_left)
-    on_ranks "$@" "${options[@]}" ${left:+--max-time "$left"} &
+    # A rank on this node writes into this file when it starts.
+    local started=$sessions/started
+    : >"$started"
+    # shellcheck disable=SC2016
+    on_ranks bash -c '[ ! -e "$0" ] || echo started >"$0"; exec "$@"' "$started" "$@" "${options[@]}" ${left:+--max-time "$left"} &
     launcher=$!
     kill_without_ranks "$launcher" &
     watcher=$!
@@ -137,11 +141,13 @@ until_time_limit() { # until_time_limit COMMAND...
     done
     trap - USR1
     kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null
+    # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options.
+    if [ "$code" = 1 ] && [ "$requeues" -gt 0 ] && [ ! -s "$started" ]; then code=205; fi
     return "$code"
 }
 
 # Ends the script with an exit code. Requeues the job if its run was stopped (75) or a rank or node was lost: 137 after SIGKILL, 205 from
-# mpirun without the daemon of a node, 143 from srun. Other codes are errors that would occur again. When Slurm itself ends the job,
+# mpirun if it has lost a node, 143 from srun. Other codes are errors that would occur again. When Slurm itself ends the job,
 # because it is canceled or has lost a node, SIGTERM ends this script, and Slurm decides.
 finish() { # finish CODE
     if [ "$1" != 75 ] && [ "$1" -lt 128 ]; then
