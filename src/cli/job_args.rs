@@ -61,7 +61,7 @@ impl JobArgs {
     }
 }
 
-/// Seconds of a minute, an hour and a day.
+/// Units of time, each with its seconds.
 const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
 
 /// Parses a time: `90`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
@@ -73,8 +73,8 @@ fn parse_duration(typed: &str) -> Result<Duration, String> {
 }
 
 fn with_unit(typed: &str) -> Option<f64> {
-    let unit = UNITS.into_iter().find(|(letter, _)| typed.ends_with(*letter));
-    let (number, seconds) = unit.map_or((typed, 1.0), |(letter, seconds)| (typed.trim_end_matches(letter), seconds));
+    let unit = UNITS.into_iter().find_map(|(letter, seconds)| Some((typed.strip_suffix(letter)?, seconds)));
+    let (number, seconds) = unit.unwrap_or((typed, 1.0));
     Some(number.trim().parse::<f64>().ok()? * seconds)
 }
 
