@@ -77,9 +77,11 @@ mod tests {
     #[test]
     fn a_line_of_json_has_time_level_host_rank_and_message() {
         let writer = Writer { host: "node7".into(), rank: 3 };
-        for (text, level, message) in
-            [("warning: \"x\"\nis odd", "warning", "\"x\"\nis odd"), ("error: no", "error", "no"), ("errors: 3", "info", "errors: 3")]
-        {
+        for (text, level, message) in [
+            ("warning: \"x\"\nis odd", "warning", "\"x\"\nis odd"),
+            ("error: no", "error", "no"),
+            ("errors: 3", "info", "errors: 3"),
+        ] {
             let line = json(&writer, Some("seed=1"), text);
             let read: serde_json::Value = serde_json::from_str(&line).unwrap();
             assert_eq!((&read["level"], &read["message"]), (&level.into(), &message.into()));

@@ -1,7 +1,7 @@
 //! Options about the job that carries out runs: its time limit, how long ranks may be silent, its log.
 
 use super::termination::{self, CurrentRun, JobKind};
-use crate::cluster::mpi::World;
+use crate::cluster::mpi::{World, WorldError};
 use crate::cluster::placement;
 use crate::log;
 use crate::results::{self, Reporting};
@@ -10,11 +10,8 @@ use std::time::Duration;
 /// Arguments about the job.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// Save and stop before this time is over, as after SIGUSR1: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub max_time: Option<Duration>,
     /// End the job, to be resumed, when nothing was heard from a rank for this time; a long task is no silence. 0 waits forever
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_silence, overrides_with = "max_silence")]
     pub max_silence: Duration,
     /// How messages are written on standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
@@ -22,6 +19,14 @@ pub struct JobArgs {
     /// Name the host of rank 0 in each line of a log in text
     #[arg(long)]
     pub log_host: bool,
+}
+
+/// The time limit of commands that save and stop.
+#[derive(clap::Args, Debug)]
+pub struct TimeLimit {
+    /// Save and stop before this time is over, as after SIGUSR1: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, overrides_with = "max_time")]
+    pub max_time: Option<Duration>,
 }
 
 /// How messages are written.
@@ -34,15 +39,24 @@ pub enum LogFormat {
 }
 
 impl JobArgs {
-    /// Begins what this process does before MPI starts: its time, its log, signals.
-    pub(super) fn begin(&self) {
+    /// Begins what this process does before MPI starts: its log, its time, signals.
+    pub(super) fn begin(&self, limit: Option<&TimeLimit>) {
         if self.log == LogFormat::Json {
             log::use_json(placement::host(), World::launched_rank());
         }
-        if let Some(limit) = self.max_time {
+        if let Some(limit) = limit.and_then(|limit| limit.max_time) {
             results::limit_time(limit);
         }
         results::listen();
+    }
+
+    /// Starts MPI if a launcher started this process.
+    pub(super) fn start_mpi(&self) -> Result<Option<World>, WorldError> {
+        match (World::is_launched(), self.max_silence.is_zero()) {
+            (false, _) => Ok(None),
+            (true, true) => World::start().map(Some),
+            (true, false) => World::start_watchable().map(Some),
+        }
     }
 
     /// Watches for silent ranks, and for the end of the job by its launcher. Every rank calls this.
@@ -64,7 +78,17 @@ impl JobArgs {
 /// Units of time, each with its seconds.
 const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
 
-/// Parses a time: `90`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
+/// The shortest silence that is worth a message.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
+
+fn parse_silence(typed: &str) -> Result<Duration, String> {
+    match parse_duration(typed)? {
+        silence if silence.is_zero() || silence >= SHORTEST_SILENCE => Ok(silence),
+        _ => Err("give at least 1s, or 0 to wait forever".into()),
+    }
+}
+
+/// Parses a time: `0`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
 fn parse_duration(typed: &str) -> Result<Duration, String> {
     let parsed = if typed.contains([':', '-']) { of_slurm(typed) } else { with_unit(typed) };
     let seconds = parsed.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
@@ -74,7 +98,8 @@ fn parse_duration(typed: &str) -> Result<Duration, String> {
 
 fn with_unit(typed: &str) -> Option<f64> {
     let unit = UNITS.into_iter().find_map(|(letter, seconds)| Some((typed.strip_suffix(letter)?, seconds)));
-    let (number, seconds) = unit.unwrap_or((typed, 1.0));
+    // A bare number would be seconds here and minutes in Slurm.
+    let (number, seconds) = unit.or_else(|| (typed.trim() == "0").then_some((typed, 1.0)))?;
     Some(number.trim().parse::<f64>().ok()? * seconds)
 }
 
@@ -103,7 +128,6 @@ mod tests {
     #[test]
     fn times_are_read_as_people_and_slurm_write_them() {
         for (typed, seconds) in [
-            ("90", 90.0),
             ("90s", 90.0),
             ("1.5h", 5400.0),
             ("30m", 1800.0),
@@ -117,8 +141,9 @@ mod tests {
         ] {
             assert_eq!(parse_duration(typed).unwrap().as_secs_f64(), seconds, "{typed}");
         }
-        for typed in ["", "soon", "-1", "1-", "1:2:3:4", "UNLIMITED", "1e400", "nan", "5ss", ":", "1h30m"] {
+        for typed in ["", "90", "soon", "-1", "1-", "1:2:3:4", "UNLIMITED", "1e400", "nan", "5ss", ":", "1h30m"] {
             assert!(parse_duration(typed).is_err_and(|why| why.contains("02:00:00")), "{typed}");
         }
+        assert!(parse_silence("0.5s").is_err() && parse_silence("0").is_ok() && parse_silence("5m").is_ok());
     }
 }

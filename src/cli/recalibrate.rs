@@ -39,8 +39,8 @@ pub struct RecalibrateArgs {
 /// On a single process, anything that is wrong with the run, its data or the folder, or the reason why the draws are better left as they
 /// are. With several ranks errors are printed.
 pub fn run(args: &RecalibrateArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    args.job.begin(None);
     let output = output(args)?;
-    args.job.begin();
     let read = || read(&args.folder, &output, registry);
     launch(registry, &output, &args.job, read, |run, ranks| carry_out(run, &args.folder, &output, ranks, &args.job))
 }

@@ -49,7 +49,7 @@ fn parse_amount(typed: &str) -> Result<Amount, String> {
 pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
-    args.one.job.begin();
+    args.one.job.begin(Some(&args.one.limit));
     let read = || {
         let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
         if length.is_none()

@@ -1,16 +1,15 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
-use super::job_args::JobArgs;
+use super::job_args::{JobArgs, TimeLimit};
 use super::output::print_error;
 use super::termination::{self, CurrentRun, JobKind};
-use crate::cluster::mpi::World;
 use crate::cluster::{Timeline, placement};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check, made_longer, start};
+use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
-use crate::partial::PartialFile;
 use crate::results::{POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
@@ -52,6 +51,9 @@ pub struct OneRunArgs {
     /// Write what each thread of each rank does when, for ui.perfetto.dev or Chrome's tracing page
     #[arg(long, value_name = "FILE.json")]
     pub timeline: Option<PathBuf>,
+    /// The time limit.
+    #[command(flatten)]
+    pub limit: TimeLimit,
     /// The job.
     #[command(flatten)]
     pub job: JobArgs,
@@ -83,8 +85,8 @@ pub const UNUSABLE: u8 = 3;
 /// On a single process, anything that is wrong with the run file, the data or the folder, or that ended the run. With several ranks
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    args.one.job.begin(Some(&args.one.limit));
     let output = output(args.output.as_deref(), &args.file)?;
-    args.one.job.begin();
     let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
     launch(registry, &output, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
 }
@@ -101,7 +103,7 @@ pub(super) fn launch(
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
-    let Some(mut world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+    let Some(mut world) = job.start_mpi()? else {
         let run = read()?;
         return match carry_out(&run, &Ranks::One) {
             Err(JobError::Fault(fault)) => fault.end_process(),
@@ -165,7 +167,7 @@ pub(super) fn carry_out(
     if args.timeline.is_some() {
         // All ranks begin together.
         ranks.agree(Ok(()))?;
-        folder.keep_timeline(Arc::new(Timeline::new()));
+        folder.keep_timeline(Arc::new(Timeline::new(ranks.count())));
     }
     start(run, registry, ranks, &mut folder)?;
     if let Some(path) = &args.timeline {
@@ -193,7 +195,7 @@ pub(super) fn carry_out(
 fn write_timeline(path: &Path, ranks: &Ranks, folder: &RunFolder) {
     let Some(timeline) = folder.timeline() else { return };
     let of_ranks = ranks.collect(&timeline.to_bytes(ranks.rank(), placement::host()));
-    if !ranks.is_root() {
+    if !ranks.is_root() || timeline.is_empty() {
         return;
     }
     let written = || -> anyhow::Result<String> {

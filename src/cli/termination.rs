@@ -3,9 +3,7 @@
 use super::run::STOPPED;
 use crate::cluster::mpi::World;
 use crate::log;
-use crate::results::{
-    EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, note_event, was_terminated,
-};
+use crate::results::{EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, note_event, was_terminated};
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,15 +59,16 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
     let is_watched = world.watch(max_silence, STOPPED.into(), move |silence| {
         log::print_error(&format!("error: {silence}. The job ends with exit code {STOPPED}"));
         let Some(folder) = current.get() else { return };
+        Reporting::Log { host: None }.print(&saved_state(&folder, size, kind));
         note_event(&folder, EventKind::RankSilent, silence.to_string());
-        // Rank 0 reports what is saved when the launcher ends the job, unless it is the one that is silent.
-        if silence.rank == 0 {
-            Reporting::Log { host: None }.print(&saved_state(&folder, size, kind));
-        }
+        end();
     });
     if !is_watched && world.size() > 1 && !max_silence.is_zero() && world.rank() == 0 {
         let level = world.thread_level();
-        log::print("", &format!("note: this MPI library allows calls on one thread only ({level}): ranks that hang are not noticed"));
+        log::print(
+            "",
+            &format!("note: this MPI library allows calls on one thread only ({level}): ranks that hang are not noticed"),
+        );
     }
 }
 
@@ -99,7 +98,11 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";
             Reporting::Log { host: None }.print(&format!("{why}: {saved}"));
-            note_event(&folder, EventKind::Terminated, "the launcher ended the job: it was interrupted, or a rank was lost".into());
+            note_event(
+                &folder,
+                EventKind::Terminated,
+                "the launcher ended the job: it was interrupted, or a rank was lost".into(),
+            );
         }
     });
 }

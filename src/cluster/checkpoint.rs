@@ -119,7 +119,7 @@ pub enum CheckpointError {
 
 impl Checkpoint {
     /// The first bytes of a file, with the version of its layout. A BLAKE3 checksum of the content follows, then the content.
-    pub const MAGIC: &'static [u8; 16] = b"mpibayes-state12";
+    pub const MAGIC: &'static [u8; 16] = b"mpibayes-state13";
 
     /// The checkpoint as bytes with a checksum.
     ///

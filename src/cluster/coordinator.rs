@@ -349,10 +349,9 @@ impl<N: Number> Coordinator<N> {
         ready_since.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
     }
 
-    /// The longest time from a request to its response in this job, or the time since the oldest request without one, if that is longer.
+    /// The longest time from a request to its response so far in this job.
     pub fn longest_response(&self) -> f64 {
-        let oldest = self.open.first_key_value().map_or(0.0, |(_, open)| open.posted_at.elapsed().as_secs_f64());
-        self.longest_response.max(oldest)
+        self.longest_response
     }
 
     /// The seconds that the run's clock excludes.

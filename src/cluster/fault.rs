@@ -75,12 +75,7 @@ pub(super) enum Action {
 
 impl Activity {
     pub(super) fn fault(self, cause: impl Into<String>) -> Fault {
-        Fault {
-            rank: self.rank,
-            who: self.who(),
-            activity: format!("{} {}", self.method, self.action()),
-            cause: cause.into(),
-        }
+        Fault { rank: self.rank, who: self.who(), activity: format!("{} {}", self.method, self.action()), cause: cause.into() }
     }
 
     fn who(self) -> String {

@@ -45,6 +45,7 @@ pub use layout::{AgentId, Layout, Placement, Rank};
 pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};
 pub use options::{Collectives, DrawStore, IntegerSums, JobOptions, RequestDelivery, Sums};
 pub use packet::{AgentBytes, AgentTime, Flow, TimeSpent, Traffic};
+pub use packing::Packed;
 pub use record::StoredByRank;
 pub use request::{AgentReportOf, RequestOf, ResponseOf};
 pub use run::{AfterCheckpoint, Outcome, Recorder, Status};

@@ -47,6 +47,8 @@ pub(super) struct Node<N: Number> {
     spent: BTreeMap<AgentId, AgentTime>,
     /// Worker threads for agents.
     threads: usize,
+    /// Seconds of saving on this rank since the run began.
+    pub saved_seconds: f64,
     /// What this rank has done since the last checkpoint; the driver adds the seconds of messages and of waiting.
     pub usage: RankUsage,
     /// Where spans of saving are noted.
@@ -121,6 +123,7 @@ impl<N: Number> Node<N> {
             traffic: Traffic::default(),
             spent: BTreeMap::new(),
             threads,
+            saved_seconds: 0.0,
             usage: RankUsage::default(),
             timeline: None,
             monitoring: 0.0,
@@ -503,7 +506,11 @@ impl<N: Number> Node<N> {
         };
         let Some(Quiescing { saved_here, wants_states, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
+        let since = Instant::now();
         let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
+        if self.store.is_some() {
+            self.note_saving(Doing::Recording, since);
+        }
         let since = Instant::now();
         let saved = if wants_states { self.save_states(&saved_here)? } else { Ok(Saved::default()) };
         let saving_seconds = since.elapsed().as_secs_f64();
@@ -532,7 +539,9 @@ impl<N: Number> Node<N> {
 
     /// Notes a time of saving that ends now.
     pub fn note_saving(&mut self, doing: Doing, since: Instant) {
-        self.usage.saving += since.elapsed().as_secs_f64();
+        let seconds = since.elapsed().as_secs_f64();
+        self.usage.saving += seconds;
+        self.saved_seconds += seconds;
         if let Some(timeline) = &self.timeline {
             timeline.add(doing, 0, None, None, since);
         }

@@ -30,7 +30,15 @@ pub struct JobOptions {
 impl JobOptions {
     /// One thread on each rank, agents on all ranks, default collectives, no stores.
     pub fn new(seed: Seed) -> Self {
-        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None, states: None, timeline: None }
+        Self {
+            seed,
+            threads: 1,
+            dedicated: false,
+            collectives: Collectives::default(),
+            store: None,
+            states: None,
+            timeline: None,
+        }
     }
 
     /// The same for a method whose draws and states are not kept.

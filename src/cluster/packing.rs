@@ -3,8 +3,11 @@
 //! Each nonzero integer is preceded by the number of zeros before it. Both are varints; the sign of the value is in the lowest bit (zigzag).
 //! The encoding is lossless.
 
+use super::codec::{Raw, raw};
 use crate::number::Number;
 use crate::varint;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::slice::Iter;
 
 /// Shorter arrays are not packed.
@@ -77,6 +80,47 @@ pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, 
     bytemuck::try_cast_vec(integers).map_err(|_| damaged(numbers))
 }
 
+/// Packed values that take at most this many values of memory are never refused: 1 GiB.
+const ALWAYS_PLAUSIBLE: usize = 1 << 28;
+/// More values for each byte are a sign of damage.
+const MAX_VALUES_PER_BYTE: usize = 4096;
+
+/// Whether so many values can be packed in so many bytes. Damage must not lead to any amount of memory.
+pub(super) fn is_plausible(numbers: usize, bytes: usize) -> bool {
+    numbers <= bytes.saturating_mul(MAX_VALUES_PER_BYTE).max(ALWAYS_PLAUSIBLE)
+}
+
+/// Integers inside a saved state, which are packed if that is shorter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Packed(pub Vec<i32>);
+
+impl Serialize for Packed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Plain<'a>(#[serde(serialize_with = "plain")] &'a [i32]);
+        fn plain<S: Serializer>(numbers: &&[i32], serializer: S) -> Result<S::Ok, S::Error> {
+            raw::serialize(numbers, serializer)
+        }
+        match pack(&self.0) {
+            Some(packed) => (self.0.len() as u64, true, Raw(packed)).serialize(serializer),
+            None => (self.0.len() as u64, false, Plain(&self.0)).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (numbers, is_packed, bytes) = <(u64, bool, Raw<u8>)>::deserialize(deserializer)?;
+        let count = usize::try_from(numbers).unwrap_or(usize::MAX);
+        let integers = match is_packed {
+            true if is_plausible(count, bytes.0.len()) => unpack(&bytes.0, count).map_err(D::Error::custom)?,
+            true => return Err(D::Error::custom(damaged(count))),
+            false => bytemuck::allocation::pod_collect_to_vec(&bytes.0[..bytes.0.len() / 4 * 4]),
+        };
+        if integers.len() == count { Ok(Self(integers)) } else { Err(D::Error::custom(damaged(count))) }
+    }
+}
+
 fn damaged(numbers: usize) -> String {
     format!("the bytes do not hold {numbers} packed values")
 }
@@ -113,6 +157,23 @@ mod tests {
         assert_eq!((pack(&[7; 1000]), wire_bytes(&[7; 1000])), (None, 4000));
         assert_eq!((pack(&[0.0_f32; 1000]), wire_bytes(&[0.0_f32; 1000])), (None, 4000));
         assert_eq!((pack(&[0; 10]), wire_bytes(&[0; 10])), (None, 40));
+    }
+
+    #[test]
+    fn integers_in_states_survive_a_round_trip_and_damage_is_refused() {
+        use super::super::codec::{decode, encode};
+        let sparse = Packed((0..10_000).map(|at| if at % 100 == 0 { at - 5000 } else { 0 }).collect());
+        let dense = Packed((0..1000).map(|at| at - 500).collect());
+        for (numbers, bytes) in [(&sparse, 400), (&dense, 4010), (&Packed(Vec::new()), 8)] {
+            let encoded = encode("counts", numbers).expect("it can be encoded");
+            assert!(encoded.len() <= bytes, "{}", encoded.len());
+            assert_eq!(&decode::<Packed>("counts", &encoded).expect("it can be decoded"), numbers);
+        }
+        let claim = |count: u64, is_packed: bool| encode("counts", &(count, is_packed, Raw(vec![0_u8, 2]))).expect("encoded");
+        assert!(decode::<Packed>("counts", &claim(3, true)).is_ok());
+        for damaged in [claim(u64::MAX, true), claim(1 << 40, true), claim(3, false), claim(0, true)] {
+            assert!(decode::<Packed>("counts", &damaged).is_err());
+        }
     }
 
     #[test]

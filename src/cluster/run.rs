@@ -50,7 +50,7 @@ pub struct Status {
     pub responses: u64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// The longest time from a request to its response in this job, of responses that are there or awaited.
+    /// The longest time from a request to its response so far in this job.
     pub longest_response: f64,
 }
 
@@ -77,6 +77,9 @@ pub struct Outcome {
 /// The longest time between two calls of a recorder while a driver waits.
 pub(super) const RECORDER_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Less time for records is spent on memory, not on files.
+const SHORTEST_SAVE: Duration = Duration::from_millis(1);
+
 /// The part of every driver's loop on rank 0: hands records to the recorder, takes checkpoints, ends the run.
 pub(super) fn serve_recorder<N: Number>(
     node: &mut Node<N>,
@@ -90,8 +93,13 @@ pub(super) fn serve_recorder<N: Number>(
     clock.exclude(coordinator.excluded());
     if !coordinator.records.is_empty() {
         let records = std::mem::take(&mut coordinator.records);
+        let since = Instant::now();
         guard(activity, || recorder.write(records))?;
+        if since.elapsed() >= SHORTEST_SAVE {
+            node.note_saving(Doing::Recording, since);
+        }
     }
+    let Some(coordinator) = node.coordinator() else { return Ok(None) };
     let status = Status {
         progress: coordinator.progress,
         responses: coordinator.responses,

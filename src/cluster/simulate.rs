@@ -270,17 +270,16 @@ fn dispatch<N: Number>(
     }
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.work.drain(..));
-    let worker =
-        WorkerContext {
-            method: method.clone(),
-            seed,
-            rank: rank as Rank,
-            clock: clock.clone(),
-            store: None,
-            states: None,
-            timeline: None,
-            thread: 0,
-        };
+    let worker = WorkerContext {
+        method: method.clone(),
+        seed,
+        rank: rank as Rank,
+        clock: clock.clone(),
+        store: None,
+        states: None,
+        timeline: None,
+        thread: 0,
+    };
     // The creation of agents takes no time; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
     {

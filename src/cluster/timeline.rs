@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A rank keeps at most so many spans, the first ones: about 12 MB in the file.
-const MAX_SPANS: usize = 100_000;
+/// All ranks together keep at most so many spans, each its first ones: about 120 MB in the file.
+const MAX_SPANS: usize = 1_000_000;
+const MAX_SPANS_OF_RANK: usize = 100_000;
 /// Shorter spans of waiting are not worth a line.
 pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -18,6 +19,7 @@ pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub struct Timeline {
     began: Instant,
     spans: Mutex<Vec<Span>>,
+    max_spans: usize,
 }
 
 /// What a span of time was spent on.
@@ -67,21 +69,40 @@ struct OfRank {
     rank: Rank,
     host: String,
     spans: Vec<Span>,
+    is_cut: bool,
 }
 
 impl Timeline {
-    /// A timeline that begins now.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Self {
-        Self { began: Instant::now(), spans: Mutex::new(Vec::new()) }
+    /// A timeline of one of so many ranks, which begins now.
+    pub fn new(ranks: u32) -> Self {
+        let max_spans = (MAX_SPANS / ranks.max(1) as usize).clamp(1, MAX_SPANS_OF_RANK);
+        Self { began: Instant::now(), spans: Mutex::new(Vec::new()), max_spans }
+    }
+
+    /// Whether nothing was done, because the run was finished before.
+    pub fn is_empty(&self) -> bool {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Adds a span of a thread that ends now.
     pub(super) fn add(&self, doing: Doing, thread: u32, agent: Option<AgentId>, request: Option<RequestId>, since: Instant) {
+        self.add_until(doing, thread, agent, request, (since, Instant::now()));
+    }
+
+    /// Adds a span of a thread.
+    pub(super) fn add_until(
+        &self,
+        doing: Doing,
+        thread: u32,
+        agent: Option<AgentId>,
+        request: Option<RequestId>,
+        (since, until): (Instant, Instant),
+    ) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let (start, micros) = (micros(since.saturating_duration_since(self.began)), micros(since.elapsed()));
+        let start = micros(since.saturating_duration_since(self.began));
+        let micros = micros(until.saturating_duration_since(since));
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        if spans.len() < MAX_SPANS {
+        if spans.len() < self.max_spans {
             spans.push(Span { doing, thread, agent, request, start, micros });
         }
     }
@@ -90,7 +111,8 @@ impl Timeline {
     pub fn to_bytes(&self, rank: Rank, host: String) -> Vec<u8> {
         let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Numbers and texts can always be encoded.
-        super::codec::encode(WHAT, &OfRank { rank, host, spans }).unwrap_or_default()
+        let is_cut = spans.len() >= self.max_spans;
+        super::codec::encode(WHAT, &OfRank { rank, host, spans, is_cut }).unwrap_or_default()
     }
 
     /// The spans of all ranks in the trace event format, and the ranks with more spans than are kept.
@@ -100,10 +122,8 @@ impl Timeline {
     pub fn to_json(ranks: &[Vec<u8>]) -> Result<(String, Vec<Rank>), super::codec::CodecError> {
         let (mut events, mut full) = (Vec::new(), Vec::new());
         for bytes in ranks {
-            let OfRank { rank, host, spans } = super::codec::decode(WHAT, bytes)?;
-            if spans.len() >= MAX_SPANS {
-                full.push(rank);
-            }
+            let OfRank { rank, host, spans, is_cut } = super::codec::decode(WHAT, bytes)?;
+            full.extend(is_cut.then_some(rank));
             events.push(Event::name("process_name", rank, 0, format!("rank {rank} on {host}")));
             let threads: BTreeSet<u32> = spans.iter().map(|span| span.thread).collect();
             let names = threads.into_iter().map(|thread| match thread {
@@ -163,7 +183,7 @@ mod tests {
 
     #[test]
     fn ranks_and_threads_have_names_and_spans_have_times() {
-        let timeline = Timeline::new();
+        let timeline = Timeline::new(2);
         timeline.add(Doing::Task, 1, Some(3), Some(17), timeline.began);
         timeline.add(Doing::Server, SERVER, None, None, timeline.began);
         let ranks = [timeline.to_bytes(0, "a".into()), timeline.to_bytes(1, "b".into())];

@@ -7,6 +7,7 @@ use super::recalibrate::RECALIBRATION;
 use super::resume::folder_use;
 use super::whole_checkpoint::check_checkpoint;
 use crate::config::{ConfigError, Registry, Run, RunOf, evaluation_interval};
+use crate::log;
 use crate::methods::{Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
 use std::cmp::Ordering;
@@ -68,7 +69,7 @@ fn longer_run(
             return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone(), until }.into());
         }
         if matches!(typed.value, Amount::More(_)) {
-            eprintln!("mpibayes: note: the run is being made longer already, and continues to that end: +N is not added again");
+            log::print("", "note: the run is being made longer already, and continues to that end: +N is not added again");
         }
         return Ok(Run::Table(run.clone()));
     }

@@ -6,6 +6,7 @@ use super::ranks::Ranks;
 use crate::cluster::Progress;
 use crate::config::RunOf;
 use crate::data::{Dataset, Shard, Split, Task};
+use crate::log;
 use crate::methods::Table;
 use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
@@ -125,7 +126,7 @@ pub(super) fn kept_values(rows: u64, draws: u64) -> u64 {
 /// Which draws are kept, or none, after a note that says why.
 fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) -> Result<Option<Kept>, JobError> {
     let nothing = |why: String| {
-        eprintln!("mpibayes: note: evaluate.pointwise keeps nothing: {why}");
+        log::print("", &format!("note: evaluate.pointwise keeps nothing: {why}"));
         Ok(None)
     };
     if temperature != 1.0 {
@@ -149,9 +150,12 @@ fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) ->
     }
     let values = chains * draws * rows;
     if values > MANY_VALUES || draws < shortest {
-        eprintln!(
-            "mpibayes: note: evaluate.pointwise keeps {draws} of {shortest} draws of each chain, and makes the result file up to {:.1} GB larger",
-            16e-9 * values as f64
+        let size = 16e-9 * values as f64;
+        log::print(
+            "",
+            &format!(
+                "note: evaluate.pointwise keeps {draws} of {shortest} draws of each chain, and makes the result file up to {size:.1} GB larger"
+            ),
         );
     }
     Ok(Some(Kept { chains, draws, shortest }))

@@ -64,7 +64,8 @@ impl Operation {
         let table = |name: &str| file.find_table(name).map(Option::unwrap_or_default);
         let hosts = &file.info().hosts;
         let host = |rank: usize| hosts.get(rank).cloned().unwrap_or_else(|| "unknown".into());
-        let ranks = rows(&table(RANKS)?).into_iter().enumerate().map(|(rank, values)| Rank { host: host(rank), values }).collect();
+        let ranks =
+            rows(&table(RANKS)?).into_iter().enumerate().map(|(rank, values)| Rank { host: host(rank), values }).collect();
         let pair = |values: Vec<(String, f64)>| {
             // The table holds counts as floating-point numbers; the conversion saturates.
             let number = |name: &str| values.iter().find(|value| value.0 == name).map_or(0, |value| value.1 as u64);
@@ -108,7 +109,8 @@ impl Operation {
             ranks.truncate(MAX_RANKS);
             heading += &format!(" (the {MAX_RANKS} of {} that were idle longest; --json has all)", text::count(self.ranks.len()));
         }
-        let column = |name: &str, cell: &dyn Fn(&Rank) -> String| (name.to_owned(), ranks.iter().map(|rank| cell(rank)).collect());
+        let column =
+            |name: &str, cell: &dyn Fn(&Rank) -> String| (name.to_owned(), ranks.iter().map(|rank| cell(rank)).collect());
         let share = |name: &'static str| move |rank: &Rank| percent(rank.value(name) / rank.value("seconds"));
         let time = |name: &'static str| move |rank: &Rank| time(rank.value(name));
         let size = |name: &'static str| move |rank: &Rank| text::bytes(rank.value(name) as u64);
@@ -142,7 +144,10 @@ impl Operation {
             return String::new();
         }
         let host = &self.ranks[rank].host;
-        format!("  rank {rank} on {host} takes {:.1} times as long as the median rank: the others may wait for it\n", longest / middle)
+        format!(
+            "  rank {rank} on {host} takes {:.1} times as long as the median rank: the others may wait for it\n",
+            longest / middle
+        )
     }
 
     fn between_ranks_text(&self) -> String {
@@ -223,11 +228,14 @@ mod tests {
         let mut operation = Operation {
             ranks: [0.1, 0.1, 0.1, 0.3].into_iter().zip(0..).map(|(median, number)| rank(f64::from(number), median)).collect(),
             between_ranks: vec![Pair { from: 0, to: 1, messages: 2, bytes: 4096 }],
-            saves: [("saves", 2.0), ("states_seconds", 1.0), ("states_bytes", 1024.0)].map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            saves: [("saves", 2.0), ("states_seconds", 1.0), ("states_bytes", 1024.0)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .to_vec(),
             events: vec![event(EventKind::Began)],
         };
         let text = operation.text();
-        for part in ["node2", "50.0 %", "40.0 %", "0.90 of 2", "rank 3 on node3 takes 3.0 times", "4.0 KiB", "2 saves", "0.50 s"] {
+        for part in ["node2", "50.0 %", "40.0 %", "0.90 of 2", "rank 3 on node3 takes 3.0 times", "4.0 KiB", "2 saves", "0.50 s"]
+        {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         operation.ranks.pop();

@@ -138,7 +138,9 @@ impl Reporting {
         if !self.is_quiet() {
             match (log::is_json(), self.title()) {
                 (true, Some(title)) => log::print_of_run(title, text),
-                (_, title) => log::print(&self.prefix(), &title.map_or_else(|| text.to_owned(), |title| format!("{title}: {text}"))),
+                (_, title) => {
+                    log::print(&self.prefix(), &title.map_or_else(|| text.to_owned(), |title| format!("{title}: {text}")))
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use super::read::ResultFile;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// More is a sign of damage.
@@ -78,9 +79,15 @@ pub fn note_event(folder: &Path, event: EventKind, text: String) {
 /// # Errors
 /// When the file system fails.
 pub(super) fn append(folder: &Path, event: &Event) -> std::io::Result<()> {
-    let line = serde_json::to_string(event)? + "\n";
-    // In one write, so that the line is there as a whole or not at all.
-    OpenOptions::new().create(true).append(true).open(events_file(folder))?.write_all(line.as_bytes())
+    let line = serde_json::to_string(event)?;
+    let mut file = OpenOptions::new().create(true).append(true).read(true).open(events_file(folder))?;
+    // What a full disk has cut short ends here.
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
+    }
+    let begin = if last == *b"\n" { "" } else { "\n" };
+    file.write_all(format!("{begin}{line}\n").as_bytes())
 }
 
 /// The events in the file. Lines that cannot be read, such as one that a full disk cut short, are left out, and a file that cannot be read has
@@ -95,9 +102,11 @@ pub(super) fn read(folder: &Path) -> Vec<Event> {
 
 /// The events of the run with this result file. During the run, and after a job that was killed, the folder knows more than the file.
 pub fn events_of(file: &ResultFile) -> Vec<Event> {
+    let mut all = file.info().events.clone();
     let in_folder = file.path().parent().map(read).unwrap_or_default();
-    let in_file = &file.info().events;
-    if in_folder.len() > in_file.len() { in_folder } else { in_file.clone() }
+    let more: Vec<Event> = in_folder.into_iter().filter(|event| !all.contains(event)).collect();
+    all.extend(more);
+    all
 }
 
 /// The events in these lines.
@@ -121,7 +130,7 @@ mod tests {
         assert!(read(folder.path()).is_empty());
         let events = [EventKind::Began, EventKind::Stopped].map(|kind| Event::now(kind, format!("{kind:?}\nis \"said\"")));
         append(folder.path(), &events[0]).unwrap();
-        std::fs::OpenOptions::new().append(true).open(events_file(folder.path())).unwrap().write_all(b"{\"time\":\n").unwrap();
+        std::fs::OpenOptions::new().append(true).open(events_file(folder.path())).unwrap().write_all(b"{\"time\":").unwrap();
         append(folder.path(), &events[1]).unwrap();
         assert_eq!(read(folder.path()), events);
         assert_eq!(from_lines(&to_lines(&events)), events);

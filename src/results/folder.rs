@@ -29,6 +29,7 @@ use crate::cluster::{
 };
 use crate::partial::PartialFile;
 use crate::text;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -44,6 +45,9 @@ const TIME_TO_STOP: Duration = Duration::from_secs(20);
 const PAUSE_WHILE_STOPPING: Duration = Duration::from_secs(2);
 /// How often a job that waits looks whether somebody asks it to stop.
 const POLL: Duration = Duration::from_millis(100);
+/// A run with a time limit leaves so many times the longest task, and the longest save, for stopping.
+const MARGIN_OF_TASKS: f64 = 1.25;
+const MARGIN_OF_SAVES: f64 = 2.0;
 /// The time between checkpoints is at least this multiple of the time that the last one took.
 const MIN_INTERVAL_PER_SAVING_TIME: f64 = 20.0;
 
@@ -97,6 +101,8 @@ pub struct RunFolder {
     saves: Saves,
     /// The hosts of the ranks.
     hosts: Vec<String>,
+    /// Events that could not be written yet.
+    unwritten_events: RefCell<Vec<Event>>,
     /// Takes the spans of time of this process.
     timeline: Option<Arc<Timeline>>,
     /// Bytes of draws that ranks have stored since the result file was last written.
@@ -154,6 +160,7 @@ impl RunFolder {
             writing_seconds: 0.0,
             saves: Saves::default(),
             hosts: Vec::new(),
+            unwritten_events: RefCell::new(Vec::new()),
             timeline: None,
             stored: StoredByRank::new(),
             has_all_draws: false,
@@ -186,8 +193,11 @@ impl RunFolder {
 
     /// Writes down what happened to the run. Only on rank 0.
     pub fn note(&self, event: EventKind, text: &str) {
-        // The run does not depend on it, and a file system that fails is reported elsewhere.
-        drop(events::append(&self.path, &Event::now(event, text.to_owned())));
+        let mut unwritten = self.unwritten_events.borrow_mut();
+        unwritten.push(Event::now(event, text.to_owned()));
+        // While the disk is full, events wait.
+        let written = unwritten.iter().take_while(|event| events::append(&self.path, event).is_ok()).count();
+        unwritten.drain(..written);
     }
 
     /// The newest checkpoint.
@@ -222,9 +232,9 @@ impl RunFolder {
             return Err(not_a_folder(&self.path));
         }
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
-        let mut lock = FolderLock::acquire(&self.path)?;
+        let mut lock = FolderLock::acquire(&self.path, &|text| self.warn(text))?;
         if let Some(lost) = &lock.lost {
-            let text = format!("the folder was used by {lost}, which has not been seen for minutes: this job takes it over");
+            let text = format!("the folder was used by {lost}, which shows no sign of life: this job takes it over");
             self.warn(&text);
             self.note(EventKind::TakenOver, &text);
         }
@@ -241,12 +251,15 @@ impl RunFolder {
     /// When the file system fails.
     pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
         let path = config_file(&self.path);
+        // What happened to a run that began with this configuration and has no checkpoint yet still counts.
+        if fs::read_to_string(&path).map_or(path.exists(), |former| former != config) {
+            delete(&events_file(&self.path))?;
+        }
         delete(&path)?;
         delete(&self.tuning())?;
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
         delete(&damaged_checkpoint_file(&self.path))?;
-        delete(&events_file(&self.path))?;
         parts::clear(&self.path, &BTreeSet::new())?;
         if let Some(FolderLock { digest: file, .. }) = &mut self.lock {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
@@ -380,11 +393,10 @@ impl RunFolder {
 
     /// Copies what happened before a finished run is made longer from its result file.
     fn restore_events(&self) {
-        let file = events_file(&self.path);
-        let earlier = ResultFile::open(&result_file(&self.path)).map(|file| events::events_of(&file)).unwrap_or_default();
-        if !file.exists() && !earlier.is_empty() {
+        let all = ResultFile::open(&result_file(&self.path)).map(|file| events::events_of(&file)).unwrap_or_default();
+        if all.len() > events::read(&self.path).len() {
             // As for all events, a failure does not matter.
-            drop(fs::write(file, events::to_lines(&earlier)));
+            drop(write_whole(&events_file(&self.path), events::to_lines(&all).as_bytes()));
         }
     }
 
@@ -402,16 +414,19 @@ impl RunFolder {
     /// Writes tables and draws in memory to the result file, and the draws that ranks have stored in files if they are given.
     fn write_results(&mut self, finished: bool, seconds: f64, stored_draws: Option<Collected>) -> Result<()> {
         let Progress { done, total } = self.progress;
-        self.lock.as_ref().map_or(Ok(()), FolderLock::check)?;
+        let lock = self.lock.as_ref();
+        let check = || lock.map_or(Ok(()), FolderLock::check);
+        check()?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
         let mut events = events::read(&self.path);
+        events.extend(self.unwritten_events.borrow().iter().cloned());
         events.extend(finished.then(|| Event::now(EventKind::Finished, format!("finished after {seconds:.1} s"))));
         writer.describe_job(self.hosts.clone(), events);
         let state = RunState { finished, done, total, seconds };
         let written = match stored_draws {
-            Some(stored_draws) => writer.write_complete(&self.rows, state, stored_draws),
-            None => writer.write(&self.rows, state),
+            Some(stored_draws) => writer.write_complete_if(&self.rows, state, stored_draws, &check),
+            None => writer.write_if(&self.rows, state, &check),
         };
         self.writing_seconds = since.elapsed().as_secs_f64();
         written
@@ -561,6 +576,7 @@ impl RunFolder {
         checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
         checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
         let since = Instant::now();
+        self.lock.as_ref().map_or(Ok(()), FolderLock::check)?;
         checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?;
         let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
         self.saves.count += 1;
@@ -608,7 +624,8 @@ impl RunFolder {
         if stop::asked() {
             self.stops_since.get_or_insert(now);
         }
-        let is_late = self.stops_since.is_some_and(|since| now.saturating_duration_since(since) >= TIME_TO_STOP);
+        let is_late = self.stops_since.is_some_and(|since| now.saturating_duration_since(since) >= TIME_TO_STOP)
+            || stop::time_left().is_some_and(|left| left < PAUSE_WHILE_STOPPING);
         let must_stop = failed.is_hopeless(now) || stop::was_terminated() || is_late;
         if must_stop {
             self.warn(&format!("the run cannot be saved: {cause}"));
@@ -649,10 +666,13 @@ impl RunFolder {
         }
     }
 
-    /// How long it may take to end the tasks in progress and to save the run, twice as long as the longest so far.
+    /// How long it may take to end the tasks in progress and to save the run, somewhat longer than the longest so far. At most half of the time
+    /// limit: a job that was suspended for a while has long tasks that say nothing.
     fn time_to_stop_in(&self, status: Status) -> Duration {
-        let seconds = 2.0 * (status.longest_response + self.longest_save);
-        stop::LEAST_MARGIN + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        let seconds = MARGIN_OF_TASKS * status.longest_response + MARGIN_OF_SAVES * self.longest_save;
+        let retries = if self.failed_saves.is_some() { TIME_TO_STOP } else { Duration::ZERO };
+        let longest = stop::time_limit().map_or(Duration::MAX, |limit| limit / 2);
+        (stop::LEAST_MARGIN + retries + Duration::try_from_secs_f64(seconds).unwrap_or(longest)).min(longest)
     }
 
     /// Rounds that are still to be done.

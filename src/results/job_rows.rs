@@ -55,7 +55,8 @@ pub(super) fn replace(rows: &mut Vec<Row>, checkpoint: &Checkpoint, saves: Saves
     for (&rank, report) in &checkpoint.ranks {
         add(RANKS, 0, None, of_rank(rank, report));
         for (&to, flow) in &report.usage.sent_to {
-            let values = [("from", rank.into()), ("to", to.into()), ("messages", flow.messages as f64), ("bytes", flow.bytes as f64)];
+            let values =
+                [("from", rank.into()), ("to", to.into()), ("messages", flow.messages as f64), ("bytes", flow.bytes as f64)];
             add(TRAFFIC_BETWEEN_RANKS, 0, None, named(&values));
         }
     }
@@ -101,5 +102,6 @@ fn named(values: &[(&str, f64)]) -> Vec<(String, f64)> {
 
 /// The seconds that earlier jobs have spent on saving, according to the rows of their last checkpoint.
 pub(super) fn saving_seconds<'a>(mut rows: impl Iterator<Item = &'a Row>) -> f64 {
-    rows.find_map(|row| row.values.iter().find(|value| row.table == PHASES && value.0 == "saving").map(|value| value.1)).unwrap_or(0.0)
+    rows.find_map(|row| row.values.iter().find(|value| row.table == PHASES && value.0 == "saving").map(|value| value.1))
+        .unwrap_or(0.0)
 }

@@ -2,20 +2,21 @@
 //!
 //! Two things make the lock. The system's lock on `data.digest` is sure between processes of one host, and between hosts where the network file
 //! system supports it. Where it does not, as on some installations of Lustre and NFS, the file `job.txt` keeps other hosts away: it names the job
-//! that holds the folder, which renews it every half minute. A job that was killed, or whose host was lost, leaves the file behind; another
-//! host may use the folder once it has not been renewed for some minutes.
+//! that holds the folder, which renews it every half minute. A job that was killed, or whose host was lost, leaves the file behind. A job on
+//! another host therefore watches the file for a while and takes the folder over if it is not renewed.
 
 use super::error::{Result, ResultsError};
+use super::stop;
 use crate::cluster::placement::host;
 use crate::text;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The file with the digest of the data, which a job locks.
 pub(super) const DIGEST_FILE: &str = "data.digest";
@@ -33,26 +34,31 @@ const LOCK_ATTEMPTS: usize = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
 /// How often a job renews its file.
 const RENEWAL: Duration = Duration::from_secs(30);
-/// A job on another host counts as lost if its file is older: some network file systems show a new time only after a minute.
-const LOST_AFTER: Duration = Duration::from_secs(180);
+/// A job on another host counts as lost if its file does not change while it is watched for this long.
+const WATCH: Duration = Duration::from_secs(100);
+/// The pause between looks at the file.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// A file that was renewed within this time is taken for that of a living job by processes that do not wait.
+const RECENT: Duration = Duration::from_secs(100);
 
 /// The lock on a folder, until it is dropped.
 pub(super) struct FolderLock {
     /// The locked `data.digest`.
     pub digest: File,
-    job: JobFile,
+    /// None if the file could not be written, such as on a full disk: then only the system's lock keeps others away.
+    job: Option<JobFile>,
     /// The job that had the folder and was lost, if there was one on another host.
     pub lost: Option<String>,
-    is_over: Arc<AtomicBool>,
+    ends: Arc<AtomicBool>,
     renewal: Option<JoinHandle<()>>,
 }
 
 impl FolderLock {
-    /// Locks an existing folder.
+    /// Locks an existing folder. If it has to be watched for a while, `say` tells why.
     ///
     /// # Errors
     /// When another job has the lock, or the file system fails.
-    pub fn acquire(folder: &Path) -> Result<Self> {
+    pub fn acquire(folder: &Path, say: &dyn Fn(&str)) -> Result<Self> {
         let path = folder.join(DIGEST_FILE);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let digest = open.map_err(ResultsError::io(&path, "open"))?;
@@ -69,35 +75,40 @@ impl FolderLock {
             }
             Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
         };
-        let (job, lost) = JobFile::take(folder, &Holder::this(), has_system_lock, LOST_AFTER)
-            .map_err(ResultsError::io(&folder.join(JOB_FILE), "write"))?
-            .map_err(in_use)?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let renewal = job.renew_until(is_over.clone());
-        Ok(Self { digest, job, lost, is_over, renewal })
+        let (job, lost) = match JobFile::take(folder, &Holder::this(), has_system_lock, WATCH, say) {
+            Ok(taken) => taken.map(|(job, lost)| (Some(job), lost)).map_err(in_use)?,
+            // A full disk is no reason not to resume: the run goes on, and saves later.
+            Err(_) if has_system_lock => (None, None),
+            Err(cause) => return Err(ResultsError::io(&folder.join(JOB_FILE), "write")(cause)),
+        };
+        let ends = Arc::new(AtomicBool::new(false));
+        let renewal = job.as_ref().and_then(|job| job.renew_until(ends.clone()));
+        Ok(Self { digest, job, lost, ends, renewal })
     }
 
-    /// Checks that no other job has taken the folder over, because this one could not be seen for some minutes.
+    /// Checks that no other job has taken the folder over, because this one could not be seen for a while.
     ///
     /// # Errors
-    /// If one has.
+    /// If one has, or the file cannot be read now.
     pub fn check(&self) -> Result<()> {
-        match self.job.taken_by() {
-            None => Ok(()),
-            Some(job) => Err(ResultsError::TakenOver { folder: self.job.folder.clone(), job }),
+        let Some(job) = &self.job else { return Ok(()) };
+        match job.is_mine() {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(other)) => Err(ResultsError::TakenOver { folder: job.folder.clone(), job: other }),
+            Err(cause) => Err(ResultsError::io(&job.folder.join(JOB_FILE), "read")(cause)),
         }
     }
 }
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.ends.store(true, Ordering::Relaxed);
         if let Some(renewal) = self.renewal.take() {
             renewal.thread().unpark();
             drop(renewal.join());
         }
-        if self.job.taken_by().is_none() {
-            drop(fs::remove_file(self.job.folder.join(JOB_FILE)));
+        if let Some(job) = self.job.as_ref().filter(|job| matches!(job.is_mine(), Ok(Ok(())))) {
+            drop(fs::remove_file(job.folder.join(JOB_FILE)));
         }
     }
 }
@@ -127,7 +138,7 @@ impl Holder {
         Self { job: this_job(), host: host(), restarts: restarts.unwrap_or(0), process: format!("{} {now}", std::process::id()) }
     }
 
-    /// The job in the file of a folder, if there is one.
+    /// The job in the file of a folder, if there is one that can be read.
     fn of(folder: &Path) -> Option<Self> {
         fs::read_to_string(folder.join(JOB_FILE)).ok().map(|text| Self::parse(&text))
     }
@@ -147,9 +158,10 @@ impl Holder {
         }
     }
 
-    fn to_text(&self) -> String {
+    /// The file, which says how often it was renewed. Its length is always the same.
+    fn to_text(&self, renewals: u64) -> String {
         let Self { job, host, restarts, process } = self;
-        format!("{job}\nhost: {host}\nrestarts: {restarts}\nprocess: {process}\n")
+        format!("{job}\nhost: {host}\nrestarts: {restarts}\nprocess: {process}\nrenewals: {renewals:020}\n")
     }
 
     /// Whether `later` may use the folder because this job is over for sure: it was on the same host, whose lock is free, or the scheduler has
@@ -157,7 +169,7 @@ impl Holder {
     fn is_over_for(&self, later: &Self, has_system_lock: bool) -> bool {
         let is_requeued = self.number() == later.number() && self.restarts < later.restarts;
         let is_gone_here = self.host == later.host && (has_system_lock || !self.is_alive_here());
-        is_requeued || is_gone_here || self.host.is_empty()
+        is_requeued || is_gone_here
     }
 
     /// Whether this host has a process with its number.
@@ -178,76 +190,102 @@ type Taken = std::result::Result<(JobFile, Option<String>), String>;
 struct JobFile {
     folder: PathBuf,
     holder: Holder,
+    renewals: Arc<AtomicU64>,
 }
 
 impl JobFile {
+    fn new(folder: &Path, holder: &Holder) -> Self {
+        Self { folder: folder.to_owned(), holder: holder.clone(), renewals: Arc::new(AtomicU64::new(0)) }
+    }
+
     /// Makes the file of a job in a folder, over that of one that was lost, which is also returned. The inner error is the job that uses
     /// the folder.
     ///
     /// # Errors
     /// When the file system fails.
-    fn take(folder: &Path, holder: &Holder, has_system_lock: bool, lost_after: Duration) -> io::Result<Taken> {
+    fn take(folder: &Path, holder: &Holder, has_system_lock: bool, watch: Duration, say: &dyn Fn(&str)) -> io::Result<Taken> {
         let path = folder.join(JOB_FILE);
-        let this = Self { folder: folder.to_owned(), holder: holder.clone() };
-        let Some(former) = Holder::of(folder) else {
-            return Ok(match this.create() {
-                Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(Self::name_of_user(folder)),
-                created => Ok((created.map(|()| this)?, None)),
-            });
+        let this = Self::new(folder, holder);
+        let text = match fs::read_to_string(&path) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return this.create_or_name_user(None),
+            // Not text: as lost as its job will prove to be.
+            Err(cause) if cause.kind() == ErrorKind::InvalidData => String::new(),
+            text => text?,
         };
+        let former = Holder::parse(&text);
         let is_over = former.is_over_for(holder, has_system_lock);
-        let age = age_by_file_server(folder, &path)?;
-        if !is_over && age < lost_after {
-            let (ago, left) = (text::seconds(age.as_secs_f64()), text::seconds((lost_after - age).as_secs_f64()));
-            return Ok(Err(format!(
-                "{} (its last sign of life came {ago} ago: if it is lost, the folder is free after {left}, or when {} is deleted)",
-                former.job,
-                path.display()
-            )));
+        if !is_over {
+            let seconds = text::seconds(watch.as_secs_f64());
+            say(&format!("{} may use {}: it is watched for {seconds}", former.job, folder.display()));
+            if !stays_the_same(&path, &text, watch)? {
+                return Ok(Err(name_of_user(folder)));
+            }
         }
         // Another job may find the same. Only one of them can move the file away, and it sees whether it was still the file that it had read.
-        let aside = folder.join(format!("{JOB_FILE}.{}", std::process::id()));
+        let aside = folder.join(format!("{JOB_FILE}.{}-{}", host(), std::process::id()));
         match fs::rename(&path, &aside) {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {}
-            renamed => renamed?,
+            Err(cause) => return Err(cause),
+            Ok(()) => {
+                let is_other = fs::read_to_string(&aside).is_ok_and(|moved| moved != text);
+                if is_other {
+                    // Back to its place, unless somebody else was faster.
+                    drop(fs::hard_link(&aside, &path));
+                }
+                drop(fs::remove_file(&aside));
+                if is_other {
+                    return Ok(Err(name_of_user(folder)));
+                }
+            }
         }
-        let moved = fs::read_to_string(&aside).map(|text| Holder::parse(&text));
-        drop(fs::remove_file(&aside));
-        if moved.as_ref().is_ok_and(|moved| *moved != former) {
-            drop(moved.map(|holder| Self { folder: folder.to_owned(), holder }.create()));
-            return Ok(Err(Self::name_of_user(folder)));
-        }
-        Ok(match this.create() {
-            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Err(Self::name_of_user(folder)),
-            created => Ok((created.map(|()| this)?, (!is_over).then_some(former.job))),
-        })
+        this.create_or_name_user((!is_over).then_some(former.job))
     }
 
-    fn name_of_user(folder: &Path) -> String {
-        Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)
+    fn create_or_name_user(self, lost: Option<String>) -> io::Result<Taken> {
+        match self.create() {
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(Err(name_of_user(&self.folder))),
+            created => Ok(created.map(|()| Ok((self, lost)))?),
+        }
     }
 
-    /// Writes the file, if there is none.
+    /// Makes the file, which appears with its content, if there is none.
     fn create(&self) -> io::Result<()> {
-        let mut file = OpenOptions::new().create_new(true).write(true).open(self.folder.join(JOB_FILE))?;
-        file.write_all(self.holder.to_text().as_bytes())
+        let path = self.folder.join(JOB_FILE);
+        let partial = self.folder.join(format!("{JOB_FILE}.{}-{}.new", host(), std::process::id()));
+        let text = self.holder.to_text(0);
+        let created = fs::write(&partial, &text).and_then(|()| match fs::hard_link(&partial, &path) {
+            // Some file systems have no links.
+            Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
+                OpenOptions::new().create_new(true).write(true).open(&path)?.write_all_at(text.as_bytes(), 0)
+            }
+            linked => linked,
+        });
+        drop(fs::remove_file(&partial));
+        created
     }
 
-    /// The job that has taken the folder over, if one has.
-    fn taken_by(&self) -> Option<String> {
-        let now = Holder::of(&self.folder)?;
-        // A new file is empty for a moment.
-        (now != self.holder && !now.process.is_empty()).then_some(now.job)
+    /// Whether the folder is still that of this job; the inner error is the job that has it now.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    fn is_mine(&self) -> io::Result<std::result::Result<(), String>> {
+        match fs::read_to_string(self.folder.join(JOB_FILE)) {
+            Ok(text) if Holder::parse(&text) == self.holder => Ok(Ok(())),
+            Ok(text) => Ok(Err(Holder::parse(&text).job)),
+            // Another job has had the folder and has ended, or somebody has deleted the file.
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Err(ANOTHER_JOB.into())),
+            Err(cause) => Err(cause),
+        }
     }
 
-    /// Writes the same again every half minute, so that the file server gives it the present time.
-    fn renew_until(&self, is_over: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
-        let this = Self { folder: self.folder.clone(), holder: self.holder.clone() };
+    /// Renews the file every half minute.
+    fn renew_until(&self, ends: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+        let this = Self { folder: self.folder.clone(), holder: self.holder.clone(), renewals: self.renewals.clone() };
         let renew = move || {
-            while !is_over.load(Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
                 std::thread::park_timeout(RENEWAL);
                 // A failure passes, or the folder is given up in time.
-                if this.taken_by().is_none() && !is_over.load(Ordering::Relaxed) {
+                if matches!(this.is_mine(), Ok(Ok(()))) && !ends.load(Ordering::Relaxed) {
                     drop(this.renew());
                 }
             }
@@ -255,24 +293,39 @@ impl JobFile {
         std::thread::Builder::new().name("folder lock".into()).spawn(renew).ok()
     }
 
+    /// Writes the file over itself, with another number.
     fn renew(&self) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(self.folder.join(JOB_FILE))?;
-        file.write_all_at(self.holder.to_text().as_bytes(), 0)
+        let renewals = self.renewals.fetch_add(1, Ordering::Relaxed) + 1;
+        file.write_all_at(self.holder.to_text(renewals).as_bytes(), 0)
     }
 }
 
-/// How old a file is by the clock of the file server, which may differ from ours.
-fn age_by_file_server(folder: &Path, path: &Path) -> io::Result<Duration> {
-    let probe = folder.join(format!("{JOB_FILE}.now-{}", std::process::id()));
-    fs::write(&probe, "x")?;
-    let now = fs::metadata(&probe).and_then(|file| file.modified());
-    drop(fs::remove_file(&probe));
-    match fs::metadata(path).and_then(|file| file.modified()) {
-        Ok(then) => Ok(now?.duration_since(then).unwrap_or_default()),
-        // The job has ended since.
-        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Duration::MAX),
-        Err(cause) => Err(cause),
+/// Whether a file keeps this content for so long. A request to stop ends the look, as if it had changed.
+fn stays_the_same(path: &Path, text: &str, watch: Duration) -> io::Result<bool> {
+    let since = Instant::now();
+    while since.elapsed() < watch {
+        std::thread::sleep(BETWEEN_LOOKS.min(watch));
+        match fs::read_to_string(path) {
+            // Its job has ended in order.
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
+            Err(cause) if cause.kind() == ErrorKind::InvalidData && text.is_empty() => {}
+            now => {
+                if now? != text {
+                    return Ok(false);
+                }
+            }
+        }
+        if stop::asked() {
+            return Ok(false);
+        }
     }
+    Ok(true)
+}
+
+/// The job in the file of a folder, for messages.
+fn name_of_user(folder: &Path) -> String {
+    Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)
 }
 
 fn lock(file: &File) -> std::result::Result<(), TryLockError> {
@@ -285,10 +338,17 @@ fn lock(file: &File) -> std::result::Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// The job that uses the folder of a run, such as `Slurm job 42 on node7`, as far as the system's locks tell. It may be this one.
+/// The job that uses the folder of a run, such as `Slurm job 42 on node7`, as far as the system's lock and the file of the job tell at once. It
+/// may be this one.
 pub fn job_using(folder: &Path) -> Option<String> {
     let digest = File::open(folder.join(DIGEST_FILE)).ok()?;
-    matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| JobFile::name_of_user(folder))
+    let is_locked = matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let is_recent = || {
+        let file = fs::metadata(folder.join(JOB_FILE)).and_then(|file| file.modified()).ok();
+        let age = file.and_then(|time| time.elapsed().ok());
+        age.is_some_and(|age| age < RECENT) && Holder::of(folder).is_some_and(|holder| holder.host != host())
+    };
+    (is_locked || is_recent()).then(|| name_of_user(folder))
 }
 
 /// This job, such as `Slurm job 42 on node7`.
@@ -329,36 +389,57 @@ mod tests {
         }
     }
 
+    /// How long tests watch a file.
+    const SHORT: Duration = Duration::from_millis(200);
+
+    fn take(folder: &Path, job: &Holder) -> Taken {
+        JobFile::take(folder, job, true, SHORT, &|_| ()).unwrap()
+    }
+
     #[test]
     fn a_folder_is_kept_from_other_hosts_until_its_job_is_lost() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let take = |job: &Holder, lost_after| JobFile::take(folder, job, true, lost_after).unwrap();
         let (first, other) = (holder("Slurm job 1", "a", 0), holder("Slurm job 2", "b", 0));
-        let (mine, lost) = take(&first, LOST_AFTER).ok().unwrap();
-        assert!(lost.is_none() && mine.taken_by().is_none());
-        // On another host, without the system's lock.
-        let refused = take(&other, LOST_AFTER).err().unwrap();
-        assert!(refused.starts_with("Slurm job 1 on a (its last sign of life came") && refused.contains("job.txt"), "{refused}");
-        assert_eq!(Holder::of(folder), Some(first.clone()), "a job that is refused changes nothing");
-        // The file is renewed where it is.
-        mine.renew().unwrap();
-        assert!(mine.taken_by().is_none());
-        // A job that was not seen for long.
-        let (theirs, lost) = take(&other, Duration::ZERO).ok().unwrap();
+        let (mine, lost) = take(folder, &first).ok().unwrap();
+        assert!(lost.is_none() && mine.is_mine().unwrap().is_ok());
+        // On another host, without the system's lock. The job renews its file while it is watched.
+        let said = std::sync::Mutex::new(String::new());
+        let say = |text: &str| said.lock().unwrap().push_str(text);
+        let refused = std::thread::scope(|scope| {
+            let renewing = scope.spawn(|| {
+                std::thread::sleep(SHORT / 4);
+                mine.renew().unwrap();
+            });
+            let refused = JobFile::take(folder, &other, true, 50 * SHORT, &|text| say(text)).unwrap().err();
+            renewing.join().unwrap();
+            refused
+        });
+        assert_eq!(refused.as_deref(), Some("Slurm job 1 on a"));
+        assert!(said.lock().unwrap().contains("Slurm job 1 on a may use"));
+        assert!(mine.is_mine().unwrap().is_ok(), "a job that is refused changes nothing");
+        // A job that is not seen.
+        let (theirs, lost) = take(folder, &other).ok().unwrap();
         assert_eq!(lost.as_deref(), Some("Slurm job 1 on a"));
-        assert_eq!((theirs.taken_by(), mine.taken_by().as_deref()), (None, Some("Slurm job 2 on b")));
-        // A requeued job takes what it had before at once, also from another host; a second step of it does not.
+        assert_eq!((theirs.is_mine().unwrap(), mine.is_mine().unwrap()), (Ok(()), Err("Slurm job 2 on b".into())));
+        // Also if that job has ended since.
+        fs::remove_file(folder.join(JOB_FILE)).unwrap();
+        assert!(mine.is_mine().unwrap().is_err());
+        theirs.create().unwrap();
+        // A requeued job takes what it had before at once, also from another host.
         let requeued = holder("Slurm job 2", "c", 1);
-        assert!(take(&holder("Slurm job 2", "c", 0), LOST_AFTER).is_err());
-        assert!(take(&requeued, LOST_AFTER).is_ok_and(|(_, lost)| lost.is_none()));
+        assert!(JobFile::take(folder, &requeued, true, Duration::MAX, &|_| ()).unwrap().is_ok_and(|(_, lost)| lost.is_none()));
         // The system's lock is enough on the same host.
-        assert!(take(&holder("process 5", "c", 0), LOST_AFTER).is_ok_and(|(_, lost)| lost.is_none()));
+        let same_host = holder("process 5", "c", 0);
+        assert!(JobFile::take(folder, &same_host, true, Duration::MAX, &|_| ()).unwrap().is_ok_and(|(_, lost)| lost.is_none()));
         // Without that lock, a process that lives keeps the folder.
         let mut alive = holder("process 6", "c", 0);
         alive.process = format!("{} 0", std::process::id());
-        assert!(take(&alive, LOST_AFTER).is_ok());
-        assert!(JobFile::take(folder, &requeued, false, LOST_AFTER).unwrap().is_err());
+        assert!(take(folder, &alive).is_ok());
+        assert!(!alive.is_over_for(&same_host, false) && alive.is_over_for(&same_host, true));
+        // What a disk that was full has left of a file.
+        fs::write(folder.join(JOB_FILE), "").unwrap();
+        assert!(take(folder, &first).is_ok_and(|(_, lost)| lost.as_deref() == Some(ANOTHER_JOB)));
         let files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(files, [JOB_FILE], "nothing else stays");
     }
@@ -366,11 +447,12 @@ mod tests {
     #[test]
     fn a_lock_is_taken_and_given_back() {
         let place = tempfile::tempdir().unwrap();
-        let lock = FolderLock::acquire(place.path()).unwrap();
+        let lock = FolderLock::acquire(place.path(), &|_| ()).unwrap();
         lock.check().unwrap();
-        fs::write(place.path().join(JOB_FILE), holder("Slurm job 2", "b", 0).to_text()).unwrap();
+        fs::write(place.path().join(JOB_FILE), holder("Slurm job 2", "b", 0).to_text(0)).unwrap();
         assert!(lock.check().unwrap_err().to_string().contains("Slurm job 2 on b"));
         drop(lock);
         assert!(Holder::of(place.path()).is_some(), "the file of another job stays");
+        assert!(job_using(place.path()).is_some(), "and is recent");
     }
 }

@@ -10,20 +10,25 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// What is left of the time when a process that does nothing long stops.
 pub const LEAST_MARGIN: Duration = Duration::from_secs(2);
 
-/// When the process must have ended.
-static LIMIT: OnceLock<Instant> = OnceLock::new();
+/// The limit of the time of this process, and when it is over.
+static LIMIT: OnceLock<(Duration, Instant)> = OnceLock::new();
 
 /// Ends the time of this process after `limit`.
 pub fn limit_time(limit: Duration) {
     // A limit beyond the reach of the clock is none.
-    if let Some(limit) = Instant::now().checked_add(limit) {
-        LIMIT.get_or_init(|| limit);
+    if let Some(end) = Instant::now().checked_add(limit) {
+        LIMIT.get_or_init(|| (limit, end));
     }
 }
 
 /// The time that is left, if it is limited.
 pub fn time_left() -> Option<Duration> {
-    LIMIT.get().map(|limit| limit.saturating_duration_since(Instant::now()))
+    LIMIT.get().map(|(_, end)| end.saturating_duration_since(Instant::now()))
+}
+
+/// The limit, if there is one.
+pub fn time_limit() -> Option<Duration> {
+    LIMIT.get().map(|(limit, _)| *limit)
 }
 
 /// Handles SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT ends the process at once, as by default.

@@ -105,7 +105,8 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     assert!(job_using(&path).is_none() && !path.join("job.txt").exists());
     std::fs::write(path.join("data.digest"), "half a digest, and longer").unwrap();
     // What a killed job has left does not count.
-    std::fs::write(path.join("job.txt"), "a job that was killed").unwrap();
+    let host = crate::cluster::placement::host();
+    std::fs::write(path.join("job.txt"), format!("process 1 on {host}\nhost: {host}\n")).unwrap();
     let mut second = folder();
     assert_eq!(second.claim().unwrap(), None);
     assert_eq!(job_using(&path), Some(job));
@@ -333,7 +334,6 @@ fn inconsistent_blocks_are_refused_and_stay_pending() {
         assert!(!path.exists() && writer.pending() > 0);
     }
 }
-
 
 #[test]
 fn an_array_can_be_written_row_by_row() {

@@ -113,7 +113,15 @@ impl RunWriter {
     /// When a block does not match its group, a name is invalid in netCDF-4, or the file cannot be written. The file is then unchanged, and
     /// the draws stay pending.
     pub fn write(&mut self, rows: &[Row], state: RunState) -> Result<()> {
-        self.write_with(rows, state, None::<std::iter::Empty<_>>)
+        self.write_if(rows, state, &|| Ok(()))
+    }
+
+    /// The same, unless `check` fails right before the file is replaced.
+    ///
+    /// # Errors
+    /// As for [`RunWriter::write`], and the error of `check`.
+    pub fn write_if(&mut self, rows: &[Row], state: RunState, check: &dyn Fn() -> Result<()>) -> Result<()> {
+        self.write_with(rows, state, None::<std::iter::Empty<_>>, check)
     }
 
     /// The same at a checkpoint, when all draws must have their predecessors. After the pending draws come `more` draws, those of each chain
@@ -122,10 +130,30 @@ impl RunWriter {
     /// # Errors
     /// As for [`RunWriter::write`], and when a draw lacks its predecessors.
     pub fn write_complete(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<DrawBlock>>) -> Result<()> {
-        self.write_with(rows, state, Some(more))
+        self.write_complete_if(rows, state, more, &|| Ok(()))
     }
 
-    fn write_with(&mut self, rows: &[Row], state: RunState, more: Option<impl Iterator<Item = Result<DrawBlock>>>) -> Result<()> {
+    /// The same, unless `check` fails right before the file is replaced.
+    ///
+    /// # Errors
+    /// As for [`RunWriter::write_complete`], and the error of `check`.
+    pub fn write_complete_if(
+        &mut self,
+        rows: &[Row],
+        state: RunState,
+        more: impl Iterator<Item = Result<DrawBlock>>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        self.write_with(rows, state, Some(more), check)
+    }
+
+    fn write_with(
+        &mut self,
+        rows: &[Row],
+        state: RunState,
+        more: Option<impl Iterator<Item = Result<DrawBlock>>>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let tables = Table::collect(rows);
         check_tables(&self.groups, &tables)?;
         self.pending.sort_by(|a, b| (&a.group, a.chain, a.first).cmp(&(&b.group, b.chain, b.first)));
@@ -190,6 +218,7 @@ impl RunWriter {
         self.grids.iter().try_for_each(|grid| write_arrays(&grid.group, &|group| grid.write(group)))?;
         self.large_grids.iter().try_for_each(|(name, from)| write_arrays(name, &|group| Grid::copy_file(from.path(), group)))?;
         file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(&self.path, "close"))?;
+        check()?;
         partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;
         self.pending = early.into_iter().cloned().collect();
         self.pending_bytes = self.pending.iter().map(bytes_of).sum();
@@ -204,6 +233,9 @@ impl RunWriter {
             // HDF5 reports a missing folder or a full disk in many lines.
             std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
             return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
+        }
+        if self.is_mine {
+            check_extents(path, &self.groups, &self.extents)?;
         }
         std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
         let file = hdf::open_rw(partial.path()).map_err(|refusal| match refusal {

@@ -4,10 +4,10 @@
 
 use crate::harness::Cli;
 use crate::launcher::Running;
-use mpibayes::results::{ResultFile, events_of};
+use mpibayes::results::events_of;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::time::{Duration, SystemTime};
+use std::fs;
+use std::time::Duration;
 
 const RUN: &str = r#"agents = 3
 [data]
@@ -17,7 +17,7 @@ name = "logistic"
 [method]
 name = "svgd"
 particles = 4
-rounds = 60
+rounds = 300
 [evaluate]
 every = 0
 bias = false
@@ -45,9 +45,10 @@ fn processes(cli: &Cli, wanted: &[u32]) -> Vec<i32> {
         let rank: Option<u32> = rank.and_then(|rank| std::str::from_utf8(rank).ok()?.parse().ok());
         rank.filter(|_| here)
     };
-    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter(|process| {
-        of_rank(process).is_some_and(|rank| wanted.contains(&rank))
-    });
+    let all = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
+        .filter(|process| of_rank(process).is_some_and(|rank| wanted.contains(&rank)));
     all.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
 }
 
@@ -70,7 +71,7 @@ fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
     cli.stdout("run run.toml --output whole");
     for silent in [2, 0] {
         let run = format!("hangs{silent}");
-        let mut running = cli.mpirun(3, &format!("run run.toml --output {run} --max-silence 2s")).start();
+        let mut running = cli.mpirun(3, &format!("run run.toml --output {run} --max-silence 5s")).start();
         wait_for_checkpoint(&cli, &mut running, &run);
         signal_ranks(&cli, &[silent], libc::SIGSTOP);
         let ended = running.finish().unwrap();
@@ -91,11 +92,11 @@ fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
 #[test]
 fn a_job_that_is_suspended_as_a_whole_goes_on() {
     let cli = folder();
-    let mut running = cli.mpirun(2, "run run.toml --output run --max-silence 1s").start();
+    let mut running = cli.mpirun(2, "run run.toml --output run --max-silence 2s").start();
     wait_for_checkpoint(&cli, &mut running, "run");
     signal_ranks(&cli, &[0, 1], libc::SIGSTOP);
     // Three times as long as a rank may be silent.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(6));
     signal_ranks(&cli, &[0, 1], libc::SIGCONT);
     let ended = running.finish().unwrap();
     assert!(ended.code == 0 && !ended.stderr.contains("heard nothing"), "{}", ended.stderr);
@@ -166,7 +167,10 @@ fn what_happened_survives_a_job_that_is_killed_and_a_finished_run_that_is_made_l
     running.signal(libc::SIGKILL);
     running.finish().unwrap();
     cli.wait_until_released("run");
-    cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
+    let mut running = cli.mpirun(2, "run run.toml --output run").start();
+    running.wait_until("its first message", |running| running.stderr().contains(" on the model ")).unwrap();
+    running.signal(libc::SIGUSR1);
+    assert_eq!(running.finish().unwrap().code, 75, "the run is too short");
     cli.alone("run run.toml --output run").succeed(&["finished"]);
     let texts: Vec<String> = events_of(&cli.results("run")).into_iter().map(|event| event.text).collect();
     assert_eq!(texts.len(), 5, "{texts:?}");
@@ -177,15 +181,19 @@ fn what_happened_survives_a_job_that_is_killed_and_a_finished_run_that_is_made_l
 }
 
 #[test]
-fn a_folder_that_a_job_on_another_host_uses_is_refused_until_that_job_is_lost() {
+fn a_folder_that_a_job_on_another_host_may_use_is_watched() {
     let cli = folder();
     cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
-    let job = cli.path("run/job.txt");
-    fs::write(&job, "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\n").unwrap();
-    cli.refuse("run run.toml --output run", &["run is used by Slurm job 7 on elsewhere (its last sign of life", "job.txt"]);
-    File::options().write(true).open(&job).unwrap().set_modified(SystemTime::now() - Duration::from_secs(600)).unwrap();
-    cli.alone("run run.toml --output run").succeed(&["was used by Slurm job 7 on elsewhere", "this job takes it over", "finished"]);
-    assert!(!job.exists());
-    let file = ResultFile::open(&cli.path("run/result.h5")).unwrap();
-    assert!(events_of(&file).iter().any(|event| event.text.contains("elsewhere")));
+    fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\n").unwrap();
+    let mut running = cli.alone("run run.toml --output run").start();
+    running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere may use run")).unwrap();
+    // The job is renewed there.
+    fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\nrenewals: 1\n")
+        .unwrap();
+    let ended = running.finish().unwrap();
+    assert!(ended.code == 1 && ended.stderr.contains("run is used by Slurm job 7 on elsewhere"), "{}", ended.stderr);
+    // A file that is gone is that of a job that has ended.
+    fs::remove_file(cli.path("run/job.txt")).unwrap();
+    cli.alone("run run.toml --output run").succeed(&["finished"]);
+    assert!(!cli.exists("run/job.txt"));
 }

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 /// # Errors
 /// When there is no such run, it is not finished, or the rows do not match its data. With several ranks, rank 0 alone returns the error.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let Some(mut world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+    let Some(mut world) = (if World::is_launched() { Some(World::start_watchable()?) } else { None }) else {
         return predict(args, registry, &Ranks::One);
     };
     termination::watch_predictions(&mut world);

@@ -9,7 +9,7 @@ use self::part::{Part, parse_part, part_of_array};
 use self::planned::{Ended, PlannedRun};
 use self::state::SweepState;
 use self::table::ResultTable;
-use super::job_args::JobArgs;
+use super::job_args::{JobArgs, TimeLimit};
 use super::output::{print, print_error};
 use super::run::{STOPPED, parse_override};
 use super::termination::{self, CurrentRun, JobKind};
@@ -62,6 +62,9 @@ pub struct SweepArgs {
     /// The table [default: DIR/sweep.csv]
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
+    /// The time limit.
+    #[command(flatten)]
+    pub limit: TimeLimit,
     /// The job.
     #[command(flatten)]
     pub job: JobArgs,
@@ -76,8 +79,8 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     if looks_only && !World::is_primary() {
         return Ok(ExitCode::SUCCESS);
     }
-    args.job.begin();
-    let mut world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
+    args.job.begin(Some(&args.limit));
+    let mut world = if looks_only { None } else { args.job.start_mpi()? };
     let Some(world) = &mut world else { return alone(args, registry) };
     let current = CurrentRun::new(None);
     args.job.watch(world, &current, JobKind::Sweep);

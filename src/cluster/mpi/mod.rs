@@ -227,7 +227,7 @@ fn event_loop<N: Number>(
     let mut since = Instant::now();
     let mut idle_since = None;
     loop {
-        let saving_before = node.usage.saving;
+        let saved_before = node.saved_seconds;
         let mut busy = false;
         while let Some((to, packet)) = node.out.pop_front() {
             busy = true;
@@ -262,29 +262,29 @@ fn event_loop<N: Number>(
         if is_active || completed.is_some() {
             backoff.reset();
         }
-        let seconds = since.elapsed().as_secs_f64();
-        since = Instant::now();
+        let began = std::mem::replace(&mut since, Instant::now());
+        let seconds = since.duration_since(began).as_secs_f64();
         node.usage.seconds += seconds;
         let is_idle = !is_active && completed.is_none() && workers.are_idle();
         if is_active || is_idle && transport.is_moving() {
-            node.usage.messages += (seconds - (node.usage.saving - saving_before)).max(0.0);
+            node.usage.messages += (seconds - (node.saved_seconds - saved_before)).max(0.0);
         } else if is_idle {
             node.usage.idle += seconds;
         }
-        note_idle(node, &mut idle_since, is_idle, since);
+        note_idle(node, &mut idle_since, is_idle, began);
         if let Some(completed) = completed {
             node.complete(completed)?;
         }
     }
 }
 
-/// Notes in the timeline for how long this rank was idle, when that is over.
-fn note_idle<N: Number>(node: &Node<N>, idle_since: &mut Option<Instant>, is_idle: bool, now: Instant) {
+/// Notes in the timeline for how long this rank was idle, when that is over. The pass of the loop that ends now began at `began`.
+fn note_idle<N: Number>(node: &Node<N>, idle_since: &mut Option<Instant>, is_idle: bool, began: Instant) {
     let Some(timeline) = &node.timeline else { return };
     if is_idle {
-        idle_since.get_or_insert(now);
-    } else if let Some(began) = idle_since.take().filter(|began| now.duration_since(*began) >= SHORTEST_WAIT) {
-        timeline.add(Doing::Idle, 0, None, None, began);
+        idle_since.get_or_insert(began);
+    } else if let Some(since) = idle_since.take().filter(|since| began.duration_since(*since) >= SHORTEST_WAIT) {
+        timeline.add_until(Doing::Idle, 0, None, None, (since, began));
     }
 }
 

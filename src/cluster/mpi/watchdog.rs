@@ -23,6 +23,10 @@ const CHILDREN: u32 = 8;
 const BEATS: u32 = 12;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
+/// A rank that seems silent is listened to without pauses for this time.
+const LAST_CHANCE: Duration = Duration::from_secs(1);
+/// How long the report of a silent rank may take.
+const TIME_TO_REPORT: Duration = Duration::from_secs(3);
 /// The pause between looks for the last beats, when the job ends.
 const WHILE_ENDING: Duration = Duration::from_millis(1);
 /// A rank that cannot end the job through MPI within this time ends its own process.
@@ -79,10 +83,18 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Ends the job with exit code `code` when a neighbor of this rank is silent for `max_silence`, after a call of `on_silence`. None if
-    /// there is nobody to watch, or if MPI allows calls on one thread only. Every rank calls this.
-    pub fn start(world: &World, max_silence: Duration, code: i32, on_silence: impl Fn(&Silence) + Send + 'static) -> Option<Self> {
-        if world.size() == 1 || max_silence.is_zero() || mpi::environment::threading_support() < Threading::Multiple {
+    /// Ends the job with exit code `code` when a neighbor of this rank is silent for `max_silence`, some seconds after a call of `on_silence`
+    /// at the latest. None if there is nobody to watch, or if MPI allows calls on one thread only. Every rank calls this.
+    pub fn start(
+        world: &World,
+        max_silence: Duration,
+        code: i32,
+        on_silence: impl Fn(&Silence) + Send + 'static,
+    ) -> Option<Self> {
+        let is_possible = !max_silence.is_zero() && mpi::environment::threading_support() >= Threading::Multiple;
+        // All ranks or none.
+        let is_possible = world.agree(if is_possible { Ok(()) } else { Err(String::new()) }).is_ok();
+        if world.size() == 1 || !is_possible {
             return None;
         }
         let beats = Beats {
@@ -93,14 +105,24 @@ impl Watchdog {
         };
         let ending = Arc::new(AtomicBool::new(false));
         let is_ending = ending.clone();
-        let neighbors = neighbors(world.rank(), world.size());
-        let thread = std::thread::Builder::new().name("watchdog".into()).spawn(move || {
-            if let Some(silence) = beats.exchange(&neighbors, &is_ending) {
-                on_silence(&silence);
-                beats.abort(code);
+        let mut neighbors: Vec<Neighbor> =
+            neighbors(world.rank(), world.size()).into_iter().map(|rank| beats.listen_to(rank)).collect();
+        let exchange = move || {
+            let silence = beats.exchange(&mut neighbors, &is_ending);
+            if let Some(silence) = silence {
+                // MPI still writes to the buffers of messages that are on their way.
+                std::mem::forget(neighbors);
+                beats.end_job(code, move || on_silence(&silence));
             }
-        });
-        Some(Self { ending, thread: thread.ok() })
+        };
+        match std::thread::Builder::new().name("watchdog".into()).spawn(exchange) {
+            Ok(thread) => Some(Self { ending, thread: Some(thread) }),
+            // Nothing works without threads, and the others would miss the beats of this rank.
+            Err(cause) => {
+                crate::log::print_error(&format!("error: rank {}: cannot start a thread: {cause}", world.rank()));
+                world.abort(fault::EXIT_CODE)
+            }
+        }
     }
 }
 
@@ -144,16 +166,18 @@ struct Neighbor {
     sending: Option<Message>,
 }
 
-/// A beat that is being sent or received. The buffer stays where it is until the operation has completed.
+/// A beat that is being sent or received. The buffer must stay where it is until the operation has completed.
 struct Message {
     request: ffi::MPI_Request,
     bytes: Box<[u8; BEAT_BYTES]>,
 }
 
+// SAFETY: a handle and a buffer, moved to the thread that uses them, where MPI allows calls on several threads.
+unsafe impl Send for Message {}
+
 impl Beats {
     /// Exchanges beats until all neighbors have ended, or returns the one that is silent.
-    fn exchange(&self, neighbors: &[u32], is_ending: &AtomicBool) -> Option<Silence> {
-        let mut neighbors: Vec<Neighbor> = neighbors.iter().map(|&rank| self.listen_to(rank)).collect();
+    fn exchange(&self, neighbors: &mut [Neighbor], is_ending: &AtomicBool) -> Option<Silence> {
         let host = host();
         let mut last = Instant::now();
         loop {
@@ -162,9 +186,12 @@ impl Beats {
             let listened = now.duration_since(last).min(2 * self.interval);
             last = now;
             let ending = is_ending.load(Ordering::Relaxed);
-            for neighbor in &mut neighbors {
+            for neighbor in &mut *neighbors {
                 neighbor.silence += listened;
                 self.receive(neighbor);
+                if neighbor.silence >= self.max_silence && !neighbor.has_ended {
+                    self.listen_closely(neighbor);
+                }
                 if neighbor.silence >= self.max_silence && !neighbor.has_ended {
                     return Some(Silence {
                         rank: neighbor.rank,
@@ -213,6 +240,15 @@ impl Beats {
         }
     }
 
+    /// Listens without pauses for a while: if nobody else calls MPI on this rank, a beat may wait behind a large message.
+    fn listen_closely(&self, neighbor: &mut Neighbor) {
+        let since = Instant::now();
+        while neighbor.silence >= self.max_silence && !neighbor.has_ended && since.elapsed() < LAST_CHANCE {
+            self.receive(neighbor);
+            std::thread::sleep(WHILE_ENDING);
+        }
+    }
+
     /// Sends a beat, unless the last one is still on its way.
     fn send(&self, neighbor: &mut Neighbor, host: &str, ending: bool) {
         drop(neighbor.sending.take_if(|message| test(&mut message.request)));
@@ -247,17 +283,24 @@ impl Beats {
         Message { request, bytes }
     }
 
-    fn abort(&self, code: i32) {
-        std::thread::spawn(move || {
-            std::thread::sleep(TIME_TO_ABORT);
+    /// Reports and ends the job. Neither may take long: the file system may be lost as well.
+    fn end_job(&self, code: i32, report: impl FnOnce() + Send) {
+        let end_process = move || {
+            std::thread::sleep(TIME_TO_REPORT + TIME_TO_ABORT);
             fault::end_process(code)
-        });
-        // SAFETY: a plain call.
-        unsafe { ffi::MPI_Abort(self.comm.raw(), code) };
-        // The launcher ends this process, or the thread above does.
-        loop {
-            std::thread::park();
+        };
+        if std::thread::Builder::new().spawn(end_process).is_err() {
+            fault::end_process(code);
         }
+        std::thread::scope(|scope| {
+            let reporting = scope.spawn(report);
+            let since = Instant::now();
+            while !reporting.is_finished() && since.elapsed() < TIME_TO_REPORT {
+                std::thread::sleep(WHILE_ENDING);
+            }
+            // SAFETY: a plain call, which ends this process and all others.
+            unsafe { ffi::MPI_Abort(self.comm.raw(), code) };
+        });
     }
 }
 

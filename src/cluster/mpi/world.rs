@@ -26,7 +26,9 @@ pub enum WorldError {
     #[error("cannot initialize MPI in this process (was it initialized before?)")]
     Start,
     /// The MPI library has too little thread support.
-    #[error("this MPI library offers thread level {0:?}, and mpibayes needs at least Funneled (threads beside the one that calls MPI)")]
+    #[error(
+        "this MPI library offers thread level {0:?}, and mpibayes needs at least Funneled (threads beside the one that calls MPI)"
+    )]
     Threads(Threading),
     /// A launcher started several processes, but each is an MPI job of its own.
     #[error(
@@ -75,8 +77,19 @@ impl World {
     /// # Errors
     /// If initialization fails, thread support is insufficient, or the MPI library is not the launcher's.
     pub fn start() -> Result<Self, WorldError> {
-        // The main thread makes all calls but those of the watchdog, which does without if need be.
-        let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple).ok_or(WorldError::Start)?;
+        Self::start_with(Threading::Funneled)
+    }
+
+    /// The same for ranks that are to be watched, if the MPI library allows it.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn start_watchable() -> Result<Self, WorldError> {
+        Self::start_with(Threading::Multiple)
+    }
+
+    fn start_with(wanted: Threading) -> Result<Self, WorldError> {
+        let (universe, threading) = mpi::initialize_with_threading(wanted).ok_or(WorldError::Start)?;
         if threading < Threading::Funneled {
             return Err(WorldError::Threads(threading));
         }
@@ -156,12 +169,17 @@ impl World {
             ffi::MPI_Igather(send, 1, ffi::RSMPI_INT32_T, receive, 1, ffi::RSMPI_INT32_T, 0, comm, request)
         });
         let starts: Vec<c_int> = std::iter::once(0)
-            .chain(lengths.iter().scan(0, |end, length| {
-                *end += length;
+            .chain(lengths.iter().scan(0, |end: &mut c_int, length| {
+                *end = end.saturating_add(*length);
                 Some(*end)
             }))
             .collect();
-        let total = starts.last().map_or(0, |&end| end as usize);
+        let Some(total) = lengths.iter().try_fold(0, |sum: c_int, length| sum.checked_add(*length)) else {
+            // Only rank 0 knows all lengths, and the others already wait for it.
+            crate::log::print_error("error: rank 0: the ranks have more than 2 GiB for it in one message");
+            self.abort(super::EXIT_CODE)
+        };
+        let total = total.unsigned_abs() as usize;
         // The address of an empty array may be that of MPI_IN_PLACE, 1, which is refused here.
         let mut all = vec![0_u8; total.max(1)];
         let mine = if mine.is_empty() { &[0][..] } else { mine };

@@ -9,7 +9,9 @@ use super::prior_updates::AgentPriorStatistics;
 use super::problem::TopicProblem;
 use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
 use super::sweeps::SweepSettings;
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{
+    Agent, AgentId, Body, Context, Method, Outbox, Packed, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use crate::lda::Priors;
 use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate, TopicMethod};
 use crate::methods::common::with_evaluation::Posterior;
@@ -88,7 +90,7 @@ impl Method for AdLda {
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
         let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_i32s()].concat();
-        let initial = || AgentState { topics: Raw(Vec::new()), counts: Raw(zero_counts()) };
+        let initial = || AgentState { topics: Raw(Vec::new()), counts: Packed(zero_counts()) };
         let state = saved.unwrap_or_else(initial);
         Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
     }
@@ -179,7 +181,7 @@ pub struct AgentState {
     /// The topic of each token of the agent.
     topics: Raw<u32>,
     /// The counts of all agents after the last exchange, followed by the priors.
-    counts: Raw<i32>,
+    counts: Packed,
 }
 
 /// Sweeps over the tokens of its shard.

@@ -10,7 +10,7 @@ use super::problem::TopicProblem;
 use super::shard::{Shard, SweepReport, check_conserved, check_token_count, record_draw};
 use super::sweeps::SweepSettings;
 use crate::cluster::{
-    Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
+    Agent, AgentId, Body, Context, Method, Order, Outbox, Packed, Progress, Raw, Response, Result, SerializesAs, Server,
 };
 use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate, TopicMethod};
 
@@ -83,7 +83,7 @@ impl Method for AsyncLda {
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
         let fresh = || ServerState {
-            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_i32s()].concat()),
+            counts: Packed([vec![0; self.problem.size()], self.problem.priors().to_i32s()].concat()),
             tokens: 0,
             drawn: 0,
             swept: vec![0; agents],
@@ -102,7 +102,7 @@ impl Method for AsyncLda {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
     /// n, followed by the priors.
-    counts: Raw<i32>,
+    counts: Packed,
     /// The tokens of all agents that have drawn topics.
     tokens: u64,
     /// The number of agents that have drawn topics.
