@@ -143,7 +143,11 @@ pub(super) fn describe_activity() -> String {
         Some((activity, _)) if is_background(&activity) => format!("exchanging messages of {}", activity.method),
         Some((activity, since)) => {
             let seconds = since.elapsed().as_secs_f64().round();
-            format!("in a run of {}: {} was {} for {seconds} s", activity.method, activity.who(), activity.action())
+            let who = match (activity.agent, activity.action) {
+                (None, Action::Saving | Action::Recording) => "the rank".into(),
+                _ => activity.who(),
+            };
+            format!("in a run of {}: {who} was {} for {seconds} s", activity.method, activity.action())
         }
     }
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// Messages are counted by receiver up to so many ranks: the table of all pairs grows with their square.
 pub(super) const MAX_RANKS_IN_PAIRS: u32 = 64;
 
-/// The steps of a doubling by which times are told apart, and the first and the number of all steps: from nanoseconds to weeks.
+/// Times are counted in steps: step `i` has the times from `2^((FIRST_STEP + i) / STEPS)` seconds on. There are `ALL_STEPS`, from nanoseconds to
+/// weeks.
 const STEPS: f64 = 8.0;
 const FIRST_STEP: f64 = -240.0;
 const ALL_STEPS: usize = 400;
@@ -39,7 +40,7 @@ pub struct RankUsage {
 }
 
 impl RankUsage {
-    /// Seconds in which its workers computed, while nothing else was done.
+    /// The rest of the time, in which its workers computed.
     pub fn computing(&self) -> f64 {
         (self.seconds - self.messages - self.saving - self.idle).max(0.0)
     }
