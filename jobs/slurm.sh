@@ -25,14 +25,8 @@ OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 job=$SLURM_JOB_ID
 [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 
-# By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
-# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
-# the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.)
-sessions=$(mktemp -d) || exit 2
-export OMPI_MCA_orte_tmpdir_base="$sessions"
-trap 'rm -rf "$sessions"' EXIT
-
-# mpirun ends with exit code 205 if a node has been silent for two minutes [default: 8 minutes].
+# The connection between mpirun and the daemon of a node ends after two minutes without a sign of life [default: 8 minutes]; mpirun then
+# ends with exit code 205. This covers a node that is lost while mpirun has nothing to send to it. Otherwise, see kill_without_ranks.
 export OMPI_MCA_oob_tcp_keepalive_time="${OMPI_MCA_oob_tcp_keepalive_time:-60}"
 export OMPI_MCA_oob_tcp_keepalive_intvl="${OMPI_MCA_oob_tcp_keepalive_intvl:-10}"
 export OMPI_MCA_oob_tcp_keepalive_probes="${OMPI_MCA_oob_tcp_keepalive_probes:-6}"
@@ -54,32 +48,34 @@ newest_checkpoint() {
     find "$OUTPUT" -maxdepth 2 \( -name 'checkpoint*.bin' -o -name result.h5 \) -printf '%T@\n' 2>/dev/null | sort -g | tail -n 1
 }
 
-# How often the job was requeued, by this script or by Slurm, since the last checkpoint. A file in OUTPUT holds the number of requeues at
-# which a newer checkpoint was last found, and the time of that checkpoint.
-max_requeues=3
+# The job is requeued at most 3 times in a row without a newer checkpoint, where requeues by Slurm itself count. Every job soon writes a
+# checkpoint, so there is a second bound: this script requeues it at most 10 times after faults. A fault is an exit code other than 75, or
+# 75 with more than 10 minutes left: a run that stops because of the time limit stops later. A file in OUTPUT holds the number of requeues
+# at which a newer checkpoint was last found, the number of requeues after faults, and the time of that checkpoint.
+max_without_progress=3
+max_after_faults=10
 requeues=${SLURM_RESTART_COUNT:-0}
 record=$OUTPUT/requeues${SLURM_ARRAY_TASK_ID:+-$SLURM_ARRAY_TASK_ID}
 newest=$(newest_checkpoint)
-since=0 known=
+count_at_progress=0 after_faults=0 time_at_progress=
 [ "$requeues" -gt 0 ] || rm -f "$record"
-[ ! -e "$record" ] || read -r since known <"$record"
-if [ "$newest" != "$known" ]; then
-    since=$requeues
-    # If the disk is full, all requeues count.
-    echo "$since $newest" >"$record" || since=0
-fi
-in_vain=$((requeues - since))
+[ ! -e "$record" ] || read -r count_at_progress after_faults time_at_progress <"$record"
+# A file that was not written completely.
+[[ $count_at_progress =~ ^[0-9]+$ ]] || count_at_progress=0
+[[ $after_faults =~ ^[0-9]+$ ]] || after_faults=0
+
+# Writes the record. Before there is a folder there is no checkpoint, and the first bound is enough.
+write_record() {
+    [ ! -d "$OUTPUT" ] || { echo "$count_at_progress $after_faults $time_at_progress" >"$record.new" && mv "$record.new" "$record"; }
+}
 
 # Ends the script instead of requeuing the job again.
-give_up() { # give_up CODE
-    echo "mpibayes: this job was requeued $max_requeues times in a row without a newer checkpoint in $OUTPUT: it is not requeued again." \
-        "Remove the cause, which the messages above report, and submit it again: it resumes" >&2
+give_up() { # give_up CODE REASON
+    echo "mpibayes: this job was requeued $2: it is not requeued again. Remove the cause, which the messages above report, and submit it" \
+        "again: it resumes" >&2
     exit "$1"
 }
-[ "$in_vain" -le "$max_requeues" ] || give_up 75
-
-# Until the ranks run there is nothing to save.
-trap 'finish 75' USR1
+without_progress_in_a_row="$max_without_progress times in a row without a newer checkpoint in $OUTPUT"
 
 # Runs a command on the ranks of the job.
 LAUNCHER=${LAUNCHER:-mpirun --bind-to none}
@@ -90,23 +86,33 @@ on_ranks() { # on_ranks COMMAND...
     exec "${launcher[@]}" "$@"
 }
 
-# The time until the limit of the job, empty if it is unknown or unlimited.
+# Prints libraries, cores and the place of each rank. A dead node must not delay the run, and a failure does not matter.
+print_environment() {
+    # In a subshell, because on_ranks replaces its shell.
+    (LAUNCHER="timeout --kill-after=10 120 $LAUNCHER" on_ranks mpibayes env) || true
+}
+
+# The seconds until the limit of the job, empty if it is unknown or unlimited.
 time_left() {
     local left
     left=$(squeue --noheader --jobs="$job" --format=%L 2>/dev/null)
-    if [[ $left =~ ^[0-9][0-9:-]*$ ]]; then
-        echo "$left"
-    elif [ -n "${SLURM_JOB_END_TIME:-}" ]; then
+    if [[ $left =~ ^(([0-9]+)-)?(([0-9]+):)?([0-9]+):([0-9]+)$ ]]; then
+        # 10#, because a number with a leading zero would be octal.
+        local days=10#${BASH_REMATCH[2]:-0} hours=10#${BASH_REMATCH[4]:-0} minutes=10#${BASH_REMATCH[5]} seconds=10#${BASH_REMATCH[6]}
+        echo $((((days * 24 + hours) * 60 + minutes) * 60 + seconds))
+    elif [ "$left" != UNLIMITED ] && [ -n "${SLURM_JOB_END_TIME:-}" ]; then
         left=$((SLURM_JOB_END_TIME - $(date +%s)))
-        echo "$((left > 0 ? left : 0))s"
+        echo $((left > 0 ? left : 0))
     fi
 }
 
-# Kills a launcher whose last rank on this node ended a minute ago: mpirun waits about 15 minutes for the daemon of a lost node. The ranks
-# of srun are not in the session of this script, so this does nothing; srun waits only for KillWait.
+# Kills a launcher whose last rank on this node ended a minute ago. If a node is lost, the other ranks end, and mpirun tells the daemon of
+# that node so. TCP repeats this message for about 15 minutes, and meanwhile sends no keepalive probes. The ranks of srun are not in the
+# session of this script, so this does nothing; srun waits only for KillWait.
 kill_without_ranks() { # kill_without_ranks LAUNCHER_PID
     local last_seen=
-    while sleep 5 >/dev/null 2>&1; do
+    # -p: the program, whatever else on the PATH has its name.
+    while command -p sleep 5 >/dev/null 2>&1; do
         if pgrep --session 0 --exact mpibayes >/dev/null; then
             last_seen=$SECONDS
         elif [ -n "$last_seen" ] && [ $((SECONDS - last_seen)) -ge 60 ]; then
@@ -119,17 +125,25 @@ kill_without_ranks() { # kill_without_ranks LAUNCHER_PID
 
 # Runs `run`, `resume` or `sweep` on the ranks of the job, which stop before its time limit and on SIGUSR1. Returns the exit code.
 until_time_limit() { # until_time_limit COMMAND...
-    local code forwarded left launcher options watcher
+    local code forwarded left launcher options watcher=
     read -r -a options <<<"${OPTIONS:-}"
-    left=$(time_left)
+    # A limit in OPTIONS takes precedence: the program refuses two.
+    case " ${OPTIONS:-} " in
+        *" --max-time"[\ =]*) left= ;;
+        *) left=$(time_left) ;;
+    esac
     # A rank on this node writes into this file when it starts.
     local started=$sessions/started
     : >"$started"
+    # In bash before 4.4, an empty array is an unset variable.
     # shellcheck disable=SC2016
-    on_ranks bash -c '[ ! -e "$0" ] || echo started >"$0"; exec "$@"' "$started" "$@" "${options[@]}" ${left:+--max-time "$left"} &
+    on_ranks bash -c '[ ! -e "$0" ] || echo started >"$0"; exec "$@"' "$started" \
+        "$@" ${left:+--max-time "${left}s"} ${options[@]+"${options[@]}"} &
     launcher=$!
-    kill_without_ranks "$launcher" &
-    watcher=$!
+    if [ "$has_pgrep" = yes ]; then
+        kill_without_ranks "$launcher" &
+        watcher=$!
+    fi
     # Slurm signals the script; mpirun and srun forward the signal to the ranks.
     trap 'forwarded=yes; kill -USR1 "$launcher" 2>/dev/null' USR1
     while true; do
@@ -139,29 +153,52 @@ until_time_limit() { # until_time_limit COMMAND...
         # If a signal interrupted the wait, its exit code is not that of the command.
         [ "$forwarded" = yes ] || break
     done
-    trap - USR1
-    kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null
+    trap 'finish 75' USR1
+    [ -z "$watcher" ] || { kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null; }
     # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options.
     if [ "$code" = 1 ] && [ "$requeues" -gt 0 ] && [ ! -s "$started" ]; then code=205; fi
     return "$code"
 }
 
 # Ends the script with an exit code. Requeues the job if its run was stopped (75) or a rank or node was lost: 137 after SIGKILL, 205 from
-# mpirun if it has lost a node, 143 from srun. Other codes are errors that would occur again. When Slurm itself ends the job,
-# because it is canceled or has lost a node, SIGTERM ends this script, and Slurm decides.
+# mpirun if it has lost a node, 143 from srun if a rank was killed, 253 from srun after the memory was full. Other codes are errors that
+# would occur again, or Ctrl-C. When Slurm itself ends the job, because it is canceled or has lost a node, SIGTERM ends this script, and
+# Slurm decides.
 finish() { # finish CODE
-    if [ "$1" != 75 ] && [ "$1" -lt 128 ]; then
-        rm -f "$record"
-        exit "$1"
+    # Without a trap, Slurm's signal before the time limit would end the script.
+    trap : USR1
+    case $1 in
+        75 | 137 | 143 | 205 | 253) ;;
+        *)
+            rm -f "$record"
+            exit "$1"
+            ;;
+    esac
+    if [ "$without_progress" -ge "$max_without_progress" ] && [ "$(newest_checkpoint)" = "$newest" ]; then
+        give_up "$1" "$without_progress_in_a_row"
     fi
-    if [ "$in_vain" -ge "$max_requeues" ] && [ "$(newest_checkpoint)" = "$newest" ]; then
-        give_up "$1"
+    local left
+    left=$(time_left)
+    if [ "$1" != 75 ] || [ -z "$left" ] || [ "$left" -gt 600 ]; then
+        [ "$after_faults" -lt "$max_after_faults" ] ||
+            give_up "$1" "$max_after_faults times after faults (a lost rank or node, or a run that stopped long before the time limit)"
+        after_faults=$((after_faults + 1))
+        write_record
     fi
-    echo "not finished (exit code $1): requeuing job $job, which then resumes"
     # A network that is down for a while also separates this script from Slurm.
-    local attempt
+    local attempt shown
     for attempt in {1..6}; do
         [ "$attempt" = 1 ] || sleep 30
+        shown=$(scontrol show job "$job") || continue
+        shown=" ${shown//$'\n'/ } "
+        [[ $shown == *" JobState="* ]] || continue
+        # The job was canceled, or Slurm has requeued it.
+        [[ $shown == *" JobState=RUNNING "* && $shown == *" Restarts=$requeues "* ]] || exit "$1"
+        if [[ $shown == *" Requeue=0 "* ]]; then
+            echo "mpibayes: not finished (exit code $1), and the job was submitted with --no-requeue: submit it again, and it resumes" >&2
+            exit "$1"
+        fi
+        echo "not finished (exit code $1): requeuing job $job, which then resumes"
         # Requeuing ends this script.
         if scontrol requeue "$job"; then
             sleep 60
@@ -171,3 +208,26 @@ finish() { # finish CODE
     echo "mpibayes: the job could not be requeued: submit it again, and it resumes" >&2
     exit "$1"
 }
+
+# Before the ranks run there is nothing to save.
+trap 'finish 75' USR1
+
+if [ "$newest" != "$time_at_progress" ]; then
+    count_at_progress=$requeues time_at_progress=$newest
+    # If the disk is full, all requeues count.
+    write_record || count_at_progress=0
+fi
+without_progress=$((requeues - count_at_progress))
+[ "$without_progress" -le "$max_without_progress" ] || give_up 75 "$without_progress_in_a_row"
+
+# Watching the ranks is not essential.
+has_pgrep=no
+! command -v pgrep >/dev/null || has_pgrep=yes
+
+# By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
+# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own. Open MPI creates it on
+# the other nodes too, where it remains empty. (orte_local_tmpdir_base is no alternative: with it, MPI_Init fails on every rank.) If the
+# disk of this node is full, another node may have space.
+sessions=$(mktemp -d) || finish 75
+export OMPI_MCA_orte_tmpdir_base="$sessions"
+trap 'rm -rf "$sessions"' EXIT

@@ -5,9 +5,10 @@
 #   CONFIG=sweep.toml TASKS=8 bash jobs/submit.sh sweep
 #   CONFIG=jobs/scaling.toml NODES=2 RANKS=8 bash jobs/submit.sh scaling
 #
-# RANKS is the number of ranks of the job, THREADS that of threads per rank, TASKS that of tasks of the array. The script gives the defaults.
-# jobs/slurm.sh describes OUTPUT, SET, OPTIONS and LAUNCHER, jobs/run.sbatch STRICT and RESUME. Further options of sbatch, such as --partition, follow
-# the name of the script.
+# RANKS is the number of ranks of the job, THREADS that of threads per rank, TASKS that of tasks of the array.
+# The script gives the defaults.
+# jobs/slurm.sh describes OUTPUT, SET, OPTIONS and LAUNCHER, jobs/run.sbatch STRICT and RESUME. Further options of sbatch, such as
+# --partition, follow the name of the script.
 # Prints the command that it runs.
 set -euo pipefail
 
@@ -31,4 +32,4 @@ options=()
 # The helpers of the submitted script are beside it, whatever a loaded module has set.
 export CONFIG MPIBAYES_HOME="${here%/jobs}"
 set -x
-exec sbatch --export=ALL "${options[@]}" "$@" "$script"
+exec sbatch --export=ALL ${options[@]+"${options[@]}"} "$@" "$script"

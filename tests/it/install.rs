@@ -245,7 +245,16 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
 
     // Open MPI itself, on this machine instead of the nodes of the job.
     stub(&cli, "mpirun", "command -v mpibayes >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe -n 2 \"$@\"");
-    stub(&cli, "scontrol", "echo \"$@\" >>requests");
+    // `scontrol show job` describes the job as Slurm does. With SIGNAL, the signal before the time limit arrives while the job is requeued.
+    let running = "JobState=${STATE:-RUNNING} Requeue=${REQUEUE:-1} Restarts=${RESTARTS:-${SLURM_RESTART_COUNT:-0}} BatchFlag=1";
+    stub(
+        &cli,
+        "scontrol",
+        &format!(
+            "if [ \"$1\" = show ]; then echo \"JobId=$3 {running}\"; exit; fi\n\
+             echo \"$@\" >>requests; [ -z \"$SIGNAL\" ] || kill -USR1 $PPID"
+        ),
+    );
     // The script sleeps until the end of a job that was requeued.
     stub(&cli, "sleep", "");
     stub(&cli, "squeue", "echo UNLIMITED");
@@ -267,8 +276,10 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let used = read(cli.path("project/used"));
     assert!(used.lines().count() == 2 && used.lines().all(|path| Path::new(path) == prefix.join("bin/mpibayes")), "{used}");
 
-    // A saved run is requeued, and one that has lost a rank, but not one with an error.
-    for (code, is_requeued) in [(75, true), (137, true), (205, true), (1, false), (3, false), (70, false)] {
+    // A saved run is requeued, and one that has lost a rank, but not one with an error or a crash.
+    let requeued = [75, 137, 143, 205, 253].map(|code| (code, true));
+    let ends = [1, 3, 70, 130, 134, 139].map(|code| (code, false));
+    for (code, is_requeued) in requeued.into_iter().chain(ends) {
         stub(&cli, "mpirun", &format!("exit {code}"));
         let ended = job(&jobs.join("run.sbatch"), &|_| ());
         assert_eq!(ended.code, code, "{}", ended.written());
@@ -285,6 +296,25 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     });
     assert_eq!(ended.code, 75, "{}", ended.written());
     assert_eq!(read(cli.path("project/requests")), "requeue 7_3\n");
+
+    // A job that is not running, that Slurm has requeued already or that must not be requeued is left alone. A signal changes nothing.
+    std::fs::remove_file(cli.path("project/requests")).unwrap();
+    stub(&cli, "mpirun", "exit 137");
+    let cases = [
+        ("STATE", "CANCELLED", false, ""),
+        ("STATE", "COMPLETING", false, ""),
+        ("RESTARTS", "1", false, ""),
+        ("REQUEUE", "0", false, "submit it again, and it resumes"),
+        ("SIGNAL", "yes", true, "requeuing job 7"),
+    ];
+    for (name, value, is_requeued, message) in cases {
+        let ended = job(&jobs.join("run.sbatch"), &|job| {
+            job.env(name, value);
+        });
+        assert!(ended.code == 137 && ended.written().contains(message), "{name}={value}: {}", ended.written());
+        assert_eq!(cli.exists("project/requests"), is_requeued, "{name}={value}: {}", ended.written());
+    }
+    assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
 
     // A job without a newer checkpoint is requeued three times. One with a newer checkpoint starts to count again.
     let restarted = |restarts: u32, code: i32, says: &str| {
@@ -305,19 +335,37 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     restarted(7, 137, gives_up);
     restarted(0, 137, again);
     assert!(cli.exists("project/runs/lost/requeues"));
+    // A job that always writes a newer checkpoint is requeued ten times after faults, and again and again because of its time limit.
+    let new_checkpoint = "rm -f runs/lost/checkpoint.bin; touch runs/lost/checkpoint.bin";
+    stub(&cli, "mpirun", &format!("{new_checkpoint}; exit 137"));
+    (0..10).for_each(|restarts| restarted(restarts, 137, again));
+    restarted(10, 137, "requeued 10 times after faults");
+    stub(&cli, "mpirun", &format!("{new_checkpoint}; exit 75"));
+    stub(&cli, "squeue", "echo 1:05");
+    (0..12).for_each(|restarts| restarted(restarts, 75, again));
+    stub(&cli, "squeue", "echo 10:05");
+    (12..22).for_each(|restarts| restarted(restarts, 75, again));
+    restarted(22, 75, "requeued 10 times after faults");
     stub(&cli, "mpirun", "");
     restarted(1, 0, "");
     assert!(!cli.exists("project/runs/lost/requeues"));
 
-    // The run is told how much time is left.
-    stub(&cli, "squeue", "echo 1-02:00:00");
+    // The remaining time is passed to the run, before OPTIONS. A limit in OPTIONS replaces it, and an unlimited job has none.
     stub(&cli, "mpirun", "echo \"$@\" >>limited");
-    job(&jobs.join("run.sbatch"), &|_| ());
-    let limited = read(cli.path("project/limited"));
-    assert!(
-        limited.contains(" mpibayes run my.toml --output runs/my --set cluster.threads=1 --max-time 1-02:00:00\n"),
-        "{limited}"
-    );
+    for (left, options, passed) in [
+        ("1-02:00:08", "--log-host", " --max-time 93608s --log-host"),
+        ("09:08", "--max-time 5m", " --max-time 5m"),
+        ("UNLIMITED", "", ""),
+    ] {
+        stub(&cli, "squeue", &format!("echo {left}"));
+        let _ = std::fs::remove_file(cli.path("project/limited"));
+        job(&jobs.join("run.sbatch"), &|job| {
+            job.env("OPTIONS", options).env("SLURM_JOB_END_TIME", "9999999999");
+        });
+        let limited = read(cli.path("project/limited"));
+        let command = format!(" mpibayes run my.toml --output runs/my --set cluster.threads=1{passed}\n");
+        assert!(limited.contains(&command), "{left}: {limited}");
+    }
     stub(&cli, "squeue", "exit 1");
 
     // What the script starts for a longer run, and for a run that is judged.
