@@ -69,10 +69,11 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         if sweep::is_sweep(&file) { sweep_report(&file, registry, &output) } else { run_report(&file, registry, &output) };
     match found {
         Ok(Checked { text, run, report, runs, data }) => {
-            print(&text)?;
+            // A run on damaged data cannot be run.
             if args.verify {
                 verify_all(&data)?;
             }
+            print(&text)?;
             if let Some(ranks) = args.ranks {
                 let request = Request { ranks, threads: usize::from(args.threads), runs };
                 let all = report.bytes_of_agents(report.agents);

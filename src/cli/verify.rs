@@ -21,5 +21,5 @@ pub(super) fn verify(file: &Path) -> Result<String, DataError> {
     let verified = verified?;
     let (digest, bytes) = (text::short_digest(data.digest()), text::bytes(verified.bytes));
     let uncovered = verified.uncovered.map_or_else(String::new, |what| format!("note: not verified: {what}\n"));
-    Ok(format!("{}: the content has the digest {digest} of the file, after reading {bytes}\n{uncovered}", file.display()))
+    Ok(format!("{}: verified {bytes}: the content matches the digest {digest}\n{uncovered}", file.display()))
 }

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::codec::Raw;
 use super::fault::{Fault, Result};
 use super::layout::{AgentId, Rank};
-use super::packing::{pack, unpack};
+use super::packing::{is_plausible, pack, unpack};
 use super::record::Record;
 use super::request::Route;
 use super::states::{SavedState, StateStore};
@@ -134,17 +134,6 @@ pub(super) struct SavedTransfer {
     pub body: Option<SavedBody>,
 }
 
-/// The most values for each byte of a packed body in a checkpoint. Without a limit, a damaged checkpoint of a few bytes could need any
-/// amount of memory.
-const MAX_VALUES_PER_BYTE: usize = 1 << 12;
-/// Shorter bodies may have no bytes.
-const ALWAYS_ALLOWED: usize = 1 << 20;
-
-/// Whether a packed body in a checkpoint may have so many values.
-fn is_plausible(values: usize, bytes: usize) -> bool {
-    values <= bytes.saturating_mul(MAX_VALUES_PER_BYTE).max(ALWAYS_ALLOWED)
-}
-
 /// The body of a transfer in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct SavedBody {
@@ -156,7 +145,7 @@ pub(super) struct SavedBody {
 }
 
 impl SavedBody {
-    /// The values as bytes, packed if that is shorter, and whether they are.
+    /// The values as bytes, packed if that is shorter and [`load`](Self::load) accepts it, and whether they are.
     pub fn to_bytes<N: Number>(body: &Body<N>) -> (Vec<u8>, bool) {
         match pack(body).filter(|packed| is_plausible(body.len(), packed.len())) {
             Some(packed) => (packed, true),
@@ -352,8 +341,7 @@ mod tests {
             (0..filled).for_each(|at| body[at * (values / filled)] = 7);
             Body::from(body)
         };
-        // Nearly empty large bodies are saved as they are.
-        for (values, filled, is_packed) in [(1000, 1, true), (1000, 900, false), (3 << 20, 3000, true), (3 << 20, 5, false)] {
+        for (values, filled, is_packed) in [(1000, 1, true), (1000, 900, false), (3 << 20, 3000, true), (3 << 20, 5, true)] {
             let body = sparse(values, filled);
             let (bytes, packed) = SavedBody::to_bytes(&body);
             assert_eq!(packed, is_packed, "{filled} of {values}");
@@ -361,5 +349,8 @@ mod tests {
             assert_eq!(saved(values).load::<i32>(None).ok().as_deref(), Some(&*body));
             assert!(saved(1 << 33).load::<i32>(None).is_err() && saved(usize::MAX).load::<i32>(None).is_err());
         }
+        // A few bytes need at most 1 GiB; more bytes may need more.
+        assert!(is_plausible(100_000_000, 10) && is_plausible(1 << 28, 0) && is_plausible(1 << 30, 1 << 18));
+        assert!(!is_plausible((1 << 28) + 1, 10) && !is_plausible(1 << 30, (1 << 18) - 1));
     }
 }

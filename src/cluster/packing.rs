@@ -101,7 +101,7 @@ impl Serialize for Packed {
         fn plain<S: Serializer>(numbers: &&[i32], serializer: S) -> Result<S::Ok, S::Error> {
             raw::serialize(numbers, serializer)
         }
-        match pack(&self.0) {
+        match pack(&self.0).filter(|packed| is_plausible(self.0.len(), packed.len())) {
             Some(packed) => (self.0.len() as u64, true, Raw(packed)).serialize(serializer),
             None => (self.0.len() as u64, false, Plain(&self.0)).serialize(serializer),
         }

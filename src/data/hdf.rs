@@ -4,6 +4,7 @@ use super::self_contained::{self, Refusal};
 use hdf5::file::FileBuilder;
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group, H5Type, Location};
+use std::collections::HashSet;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -14,7 +15,7 @@ const NAMES_PER_READ: usize = 256;
 /// our files are only ever replaced as a whole, so that an open one never changes.
 ///
 /// # Errors
-/// If the library cannot open the file, or it names other files.
+/// If the library cannot open the file, or it refers to other files.
 pub(crate) fn open(path: &Path) -> Result<File, Refusal> {
     let file = unlocked()?.open(path)?;
     self_contained::check(&file)?;
@@ -24,7 +25,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Refusal> {
 /// Opens a file of our own to change it; nobody else may have it open.
 ///
 /// # Errors
-/// If the library cannot open the file, or it names other files.
+/// If the library cannot open the file, or it refers to other files.
 pub(crate) fn open_rw(path: &Path) -> Result<File, Refusal> {
     let file = unlocked()?.open_rw(path)?;
     self_contained::check(&file)?;
@@ -86,6 +87,20 @@ pub(crate) fn write_names_attribute(at: &Location, name: &str, values: &[String]
 /// Reads a list of names from an attribute.
 pub(crate) fn read_names_attribute(at: &Location, name: &str) -> hdf5::Result<Vec<String>> {
     at.attr(name)?.read_raw::<VarLenUnicode>()?.iter().map(checked_text).collect()
+}
+
+/// Refuses a list that names an object of a group twice: an object that is listed many times would be read into memory many times.
+///
+/// # Errors
+/// If a name is repeated.
+pub(crate) fn distinct(names: Vec<String>) -> hdf5::Result<Vec<String>> {
+    let mut seen = HashSet::new();
+    // The library reads `.//x` as `x`.
+    let parts = |name: &str| name.split('/').filter(|part| !matches!(*part, "" | ".")).collect::<Vec<_>>().join("/");
+    match names.iter().find(|name| !seen.insert(parts(name))) {
+        Some(name) => Err(hdf5::Error::Internal(format!("{name:?} is listed twice. The file is damaged: restore it"))),
+        None => Ok(names),
+    }
 }
 
 /// Writes a list of names as a dataset.

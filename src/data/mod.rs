@@ -36,8 +36,9 @@
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
 //! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
 //!
-//! Text formats may come from untrusted sources. HDF5 files that name other files are refused, and lengths in them are checked before memory
-//! is reserved. They must be trusted all the same: the C library is not safe against malicious ones.
+//! Text formats may come from untrusted sources. HDF5 files that refer to other files are refused, and lengths in them are checked before
+//! memory is reserved. The C library itself is not safe against malicious files, see `SECURITY.md`: open HDF5 files from strangers in a
+//! container or a virtual machine.
 
 pub mod corpus;
 mod dataset;

@@ -1,11 +1,12 @@
-//! Refuses HDF5 files that name other files: external links, external storage, virtual datasets and filter plugins.
+//! Refuses HDF5 files that refer to other files: external links, external storage, virtual datasets and filter plugins.
 //!
-//! The HDF5 library follows such names with the rights of the user who opens the file. A dataset from somebody else could therefore read
-//! any file of that user, and a result file could write to one. No file of this program has such names.
+//! The HDF5 library opens the other files with the rights of the user who opens the file. A dataset from somebody else could therefore read
+//! any file of that user, and a result file could write to one. No file of this program refers to others.
 //!
 //! A filter of a dataset is a number. The library looks for plugins of that number in `HDF5_PLUGIN_PATH` and loads them as code, also for
 //! groups, whose links can be compressed. [`disable_plugins`] turns this off for the whole process.
 
+use crate::text;
 use hdf5::dataset::Layout;
 use hdf5::{Dataset, Group, LinkType, LocationToken, LocationType};
 use std::collections::HashSet;
@@ -16,12 +17,30 @@ use std::ptr::null_mut;
 const MAX_LINKS: usize = 1 << 16;
 /// The most characters of a name in a message.
 const SHOWN: usize = 100;
-/// The most bytes that a byte of a file can stand for: deflate has at most 1032.
+/// Maximum compression ratio: deflate has at most 1032.
 const MAX_RATIO: u64 = 1100;
 /// Arrays up to this size are never too large.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
-/// The filters that are part of the library: deflate, shuffle, Fletcher32, n-bit and scale-offset. Szip is missing in some builds.
-const BUILT_IN_FILTERS: [c_int; 5] = [1, 2, 3, 5, 6];
+/// Names of filters for messages.
+const FILTER_NAMES: [(c_int, &str); 17] = [
+    (1, "deflate"),
+    (2, "shuffle"),
+    (3, "fletcher32"),
+    (4, "szip"),
+    (5, "n-bit"),
+    (6, "scale-offset"),
+    (305, "lzo"),
+    (307, "bzip2"),
+    (32000, "lzf"),
+    (32001, "blosc"),
+    (32004, "lz4"),
+    (32008, "bitshuffle"),
+    (32013, "zfp"),
+    (32015, "zstd"),
+    (32017, "sz"),
+    (32024, "sz3"),
+    (32026, "blosc2"),
+];
 
 // The hdf5 crate links the C library but does not re-export these functions. Its own list of filters panics if a filter has more than 32
 // parameters, and its own list of external files is empty if it cannot be read.
@@ -29,6 +48,8 @@ unsafe extern "C" {
     fn H5PLset_loading_state(kinds: c_uint) -> c_int;
     fn H5Pget_external_count(properties: i64) -> c_int;
     fn H5Pget_nfilters(properties: i64) -> c_int;
+    fn H5Zfilter_avail(filter: c_int) -> c_int;
+    fn H5Dget_storage_size(dataset: i64) -> u64;
     fn H5Pget_filter2(
         properties: i64,
         at: c_uint,
@@ -44,10 +65,12 @@ unsafe extern "C" {
 /// Why a file is not opened.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The library cannot read it.
+    /// The library cannot open it.
     Unreadable(hdf5::Error),
-    /// It names other files: what is wrong, and what to do.
+    /// It refers to other files, or has arrays that it cannot hold: what is wrong, and what to do.
     NotSelfContained(String),
+    /// One of its objects cannot be read: which, why, and what to do. The cause may pass.
+    Unchecked(hdf5::Error),
 }
 
 impl From<hdf5::Error> for Refusal {
@@ -59,7 +82,7 @@ impl From<hdf5::Error> for Refusal {
 impl From<Refusal> for hdf5::Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Unreadable(error) => error,
+            Refusal::Unreadable(error) | Refusal::Unchecked(error) => error,
             Refusal::NotSelfContained(what) => Self::Internal(what),
         }
     }
@@ -78,22 +101,36 @@ pub(crate) fn disable_plugins() -> hdf5::Result<()> {
 ///
 /// Soft links are allowed: they lead to objects of the same file, all of which are checked.
 pub(crate) fn check(root: &Group) -> Result<(), Refusal> {
+    let mut object = String::new();
+    check_objects(root, &mut object).map_err(|refusal| match refusal {
+        // This is an HDF5 file: it is damaged, or the disk or the network fails.
+        Refusal::Unreadable(cause) => Refusal::Unchecked(hdf5::Error::Internal(format!(
+            "its object '/{object}' cannot be read: {cause}. Try again. If that does not help, restore the file"
+        ))),
+        refusal => refusal,
+    })
+}
+
+/// Checks all objects of a file. `object` is the path of the one that is read, for messages.
+fn check_objects(root: &Group, object: &mut String) -> Result<(), Refusal> {
     let mut seen = HashSet::from([key(root.loc_info()?.token)]);
     let mut groups = vec![(root.clone(), String::new())];
-    let most_bytes = root.file()?.size().saturating_mul(MAX_RATIO).max(ALWAYS_ALLOWED);
+    let file_bytes = root.file()?.size();
     let mut left = MAX_LINKS;
     while let Some((group, path)) = groups.pop() {
+        object.clone_from(&path);
         // All links of a group are known before one is followed: a name such as `a/b` could lead through an external link `a`.
         for name in hard_links(&group, &path, &mut left)? {
+            *object = joined(&path, &name);
             let info = group.loc_info_by_name(&name)?;
             // Hard links may form cycles.
             if !seen.insert(key(info.token)) {
                 continue;
             }
-            let path = joined(&path, &name);
+            let path = object.clone();
             match info.loc_type {
                 LocationType::Group => groups.push((root.open_by_token(info.token)?.as_group()?, path)),
-                LocationType::Dataset => check_dataset(&group.dataset(&name)?, &path, most_bytes)?,
+                LocationType::Dataset => check_dataset(&group.dataset(&name)?, &path, file_bytes)?,
                 _ => {}
             }
         }
@@ -125,8 +162,8 @@ fn hard_links(group: &Group, path: &str, left: &mut usize) -> Result<Vec<String>
 fn what_is_wrong(path: &str, name: &str, link: LinkType) -> Option<String> {
     if link == LinkType::External {
         return Some(format!(
-            "its link '{path}' leads to another file, which would be opened with your rights. Copy the data into one file, or import them \
-             again"
+            "its link '{path}' leads to another file, which would be opened with your rights. Ask for a file that contains its \
+             data, or import them again"
         ));
     }
     // The library would read a slash as a path, and the name as it is here differs from the one in the file if that is not UTF-8.
@@ -135,49 +172,106 @@ fn what_is_wrong(path: &str, name: &str, link: LinkType) -> Option<String> {
 }
 
 /// Checks that the values of a dataset lie in its file, that no plugin is needed to read them, and that they are not too many.
-fn check_dataset(data: &Dataset, path: &str, most_bytes: u64) -> Result<(), Refusal> {
+fn check_dataset(data: &Dataset, path: &str, file_bytes: u64) -> Result<(), Refusal> {
     let properties = data.create_plist()?;
-    let unreadable = |what: &str| Refusal::Unreadable(hdf5::Error::Internal(format!("cannot read {what} of '{path}'")));
+    let unreadable = |what: &str| Refusal::Unreadable(hdf5::Error::Internal(format!("{what} are damaged")));
     // SAFETY: the list of properties is open, and the library is locked.
     let external = hdf5::sync::sync(|| unsafe { H5Pget_external_count(properties.id()) });
     match external {
         0 => {}
         1.. => {
             return Err(Refusal::NotSelfContained(format!(
-                "the values of its array '{path}' lie in another file, which would be opened with your rights. Copy the data into one file \
-                 with `h5repack`, or import them again"
+                "the values of its array '{path}' lie in another file, which would be opened with your rights. Ask for a file that \
+                 contains its data; if you trust this one: h5repack FILE.h5 NEW.h5"
             )));
         }
         _ => return Err(unreadable("the external files")),
     }
-    if properties.get_layout()? == Layout::Virtual {
+    let layout = properties.get_layout()?;
+    if layout == Layout::Virtual {
         return Err(Refusal::NotSelfContained(format!(
-            "its array '{path}' is a virtual dataset, which reads other files with your rights. Copy the data into one file with \
-             `h5repack -l CONTI`, or import them again"
+            "its array '{path}' is a virtual dataset, which reads other files with your rights. Ask for a file that contains its \
+             data; if you trust this one: h5repack -l CONTI FILE.h5 NEW.h5"
         )));
     }
+    check_filters(&filters(properties.id()).ok_or_else(|| unreadable("the filters"))?, path)?;
+    let (shape, value) = (data.shape(), data.dtype()?.size());
+    let values = size(&shape, value);
+    let of_chunk = match properties.get_chunk()? {
+        // A chunk is read as a whole.
+        Some(chunk) if values > 0 => Some((size(&chunk, value), format!("its array '{path}' has chunks of the shape {chunk:?}"))),
+        _ => None,
+    };
+    for (bytes, has) in [(values, format!("its array '{path}' has the shape {shape:?}"))].into_iter().chain(of_chunk) {
+        check_size(data, layout, file_bytes, bytes, &has)?;
+    }
+    Ok(())
+}
+
+/// The bytes of an array of this shape.
+fn size(shape: &[usize], value: usize) -> u64 {
+    // An array without values has none, however long its other dimensions are.
+    if shape.contains(&0) { 0 } else { shape.iter().fold(value as u64, |bytes, &length| bytes.saturating_mul(length as u64)) }
+}
+
+/// Checks that an array, or a chunk of it, is not larger than its bytes in the file justify. `has` is its shape, for the message.
+fn check_size(data: &Dataset, layout: Layout, file_bytes: u64, bytes: u64, has: &str) -> Result<(), Refusal> {
+    // To count the stored bytes takes long if there are many chunks.
+    if bytes <= ALWAYS_ALLOWED || layout == Layout::Chunked && bytes <= file_bytes {
+        return Ok(());
+    }
+    // SAFETY: the dataset is open, and the library is locked.
+    let stored = hdf5::sync::sync(|| unsafe { H5Dget_storage_size(data.id()) });
+    // The file states the number of stored bytes, and may be wrong.
+    let stored = stored.min(file_bytes);
+    if is_plausible(bytes, stored, layout) {
+        return Ok(());
+    }
+    let (needed, stored) = (text::bytes(bytes), text::bytes(stored));
+    Err(Refusal::NotSelfContained(format!(
+        "{has}, which needs {needed}, but the file has {stored} for it: restore the file, or import the data again"
+    )))
+}
+
+/// Whether an array, or a chunk of it, may need so many bytes of memory if so many are stored.
+///
+/// Chunks can be compressed. Chunks that were never written take no space in a file: with chains of different lengths, result files of this
+/// program have many of them. Other layouts store all values as they are.
+fn is_plausible(bytes: u64, stored: u64, layout: Layout) -> bool {
+    let ratio = if layout == Layout::Chunked { MAX_RATIO } else { 1 };
+    bytes <= stored.saturating_mul(ratio).max(ALWAYS_ALLOWED)
+}
+
+/// The filters of a dataset with these properties, unless they cannot be read.
+fn filters(properties: i64) -> Option<Vec<c_int>> {
     // SAFETY: the list of properties is open, and the library is locked.
-    let filters = hdf5::sync::sync(|| unsafe { H5Pget_nfilters(properties.id()) });
-    for at in 0..c_uint::try_from(filters).map_err(|_| unreadable("the filters"))? {
+    let count = hdf5::sync::sync(|| unsafe { H5Pget_nfilters(properties) });
+    let filter = |at| {
         // SAFETY: as before; the library writes only the flags, because everything else is null or of length 0.
-        let filter = hdf5::sync::sync(|| unsafe {
-            H5Pget_filter2(properties.id(), at, &mut 0, null_mut(), null_mut(), 0, null_mut(), null_mut())
-        });
-        if !BUILT_IN_FILTERS.contains(&filter) {
+        hdf5::sync::sync(|| unsafe { H5Pget_filter2(properties, at, &mut 0, null_mut(), null_mut(), 0, null_mut(), null_mut()) })
+    };
+    (0..c_uint::try_from(count).ok()?).map(|at| Some(filter(at)).filter(|&filter| filter >= 0)).collect()
+}
+
+/// Checks that the library has all filters of an array, and that none is applied twice: deflate after deflate has a compression ratio of
+/// more than a million, which no size of a file bounds.
+fn check_filters(filters: &[c_int], path: &str) -> Result<(), Refusal> {
+    for (at, &filter) in filters.iter().enumerate() {
+        let name =
+            FILTER_NAMES.iter().find(|named| named.0 == filter).map_or_else(String::new, |named| format!(" ({})", named.1));
+        // SAFETY: a call without pointers, and the library is locked. It loads no plugins, because `disable_plugins` was called.
+        let is_available = hdf5::sync::sync(|| unsafe { H5Zfilter_avail(filter) }) > 0;
+        if !is_available {
             return Err(Refusal::NotSelfContained(format!(
-                "its array '{path}' is compressed with the filter {filter}, which needs a plugin, and mpibayes loads none. Compress it anew \
-                 with `h5repack -f SHUF -f GZIP=1`, where the plugin is installed"
+                "its array '{path}' is compressed with the HDF5 filter {filter}{name}, which needs a plugin, and mpibayes loads none. Compress it \
+                 again with `h5repack -f SHUF -f GZIP=1`, where the plugin is installed"
             )));
         }
-    }
-    // Small values become numbers of eight bytes.
-    let (shape, value) = (data.shape(), data.dtype()?.size().max(size_of::<f64>()));
-    let bytes = shape.iter().try_fold(value, |bytes, &length| bytes.checked_mul(length));
-    if bytes.and_then(|bytes| u64::try_from(bytes).ok()).is_none_or(|bytes| bytes > most_bytes) {
-        return Err(Refusal::NotSelfContained(format!(
-            "its array '{path}' would have {shape:?} values, far more than a file of this size holds. The file is damaged: restore it, or make it \
-             again"
-        )));
+        if filters[..at].contains(&filter) {
+            return Err(Refusal::NotSelfContained(format!(
+                "its array '{path}' has the HDF5 filter {filter}{name} twice, which no file of mpibayes has. Make the file again"
+            )));
+        }
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! What comes of comparing the content of a dataset or a corpus with its digest.
+//! Result of comparing the content of a dataset or a corpus with the stored digest.
 
 use super::error::{DataError, Place, Result};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-/// A file whose content has the digest that it states.
+/// A file whose content matches its stored digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// The bytes that were read.
     pub bytes: u64,
-    /// What no digest of the file covers, if there is something.
+    /// Content that is not verified, if any.
     pub uncovered: Option<&'static str>,
 }
 
@@ -48,6 +48,15 @@ pub(crate) fn compare(path: &Path, content: &str, stated: &str) -> Result<()> {
             "the digest of the content is {content:.12}, not {stated:.12} as the file states: the file was changed or damaged. {RESTORE}"
         ),
     ))
+}
+
+/// An error of a content that cannot be hashed. A wrong structure is damage of the file; other errors are those of the library.
+pub(crate) fn unverifiable(path: &Path) -> impl FnOnce(hdf5::Error) -> DataError {
+    let path = path.to_path_buf();
+    move |error| match error {
+        hdf5::Error::Internal(what) => DataError::content(&path, Place::File, format!("{what}. {RESTORE}")),
+        error => DataError::hdf5(&path, "verify the content")(error),
+    }
 }
 
 /// What to do with a file that is not what was imported.

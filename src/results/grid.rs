@@ -112,21 +112,21 @@ impl Grid {
     }
 
     fn read_without_values(group: &Group, name: &str) -> hdf5::Result<Self> {
+        let listed = |attribute: &str| hdf::distinct(hdf::read_names_attribute(group, attribute)?);
         let lengths = |name: String| group.dataset(&name).map(|scale| (name, scale.size()));
-        let dimensions =
-            hdf::read_names_attribute(group, "dimensions")?.into_iter().map(lengths).collect::<hdf5::Result<Vec<_>>>()?;
+        let dimensions = listed("dimensions")?.into_iter().map(lengths).collect::<hdf5::Result<Vec<_>>>()?;
         let mut variables = Vec::new();
         let axes = |name: &str| -> hdf5::Result<Vec<usize>> {
             let over = hdf::read_names_attribute(group, &format!("{name}_over"))?;
             let axis = |over: &String| dimensions.iter().position(|of| of.0 == *over);
             over.iter().map(|over| axis(over).ok_or_else(|| hdf5::Error::Internal(format!("no dimension {over:?}")))).collect()
         };
-        for name in hdf::read_names_attribute(group, "variables")? {
+        for name in listed("variables")? {
             let axes = axes(&name)?;
             variables.push((name, axes, Vec::new()));
         }
         let mut names = Vec::new();
-        for name in hdf::read_names_attribute(group, "lists")? {
+        for name in listed("lists")? {
             let axis = axes(&name)?.first().copied().unwrap_or(0);
             names.push((name.clone(), axis, hdf::read_names(group, &name)?));
         }

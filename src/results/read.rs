@@ -13,7 +13,7 @@ use crate::data::hdf;
 use crate::data::self_contained::Refusal;
 use crate::models::Part;
 use crate::number::Number;
-use hdf5::{Group, H5Type};
+use hdf5::{Dataset, Group, H5Type};
 use ndarray::{Array3, Axis, Ix3, concatenate};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,7 @@ impl ResultFile {
         };
         let file = hdf::open(path).map_err(|refusal| match refusal {
             Refusal::NotSelfContained(what) => invalid(what),
+            Refusal::Unchecked(cause) => ResultsError::hdf5(path, "open")(cause),
             Refusal::Unreadable(_) => foreign(),
         })?;
         if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
@@ -127,13 +128,26 @@ impl ResultFile {
     pub fn table(&self, name: &str) -> Result<Table> {
         let read = || -> hdf5::Result<Table> {
             let group = self.file.group(name)?;
-            let columns = hdf::read_text(&group, "columns")?
-                .split_whitespace()
-                .map(|name| group.dataset(name)?.read_raw().map(|values| (name.to_owned(), values)))
+            let step: Vec<u64> = group.dataset("step")?.read_raw()?;
+            let column = |name: &str| -> hdf5::Result<Dataset> {
+                let data = group.dataset(name)?;
+                match data.shape()[..] == [step.len()] {
+                    true => Ok(data),
+                    false => {
+                        let (shape, rows) = (data.shape(), step.len());
+                        let what = format!("{name:?} has shape {shape:?}, not {rows}. The file is damaged: restore it");
+                        Err(hdf5::Error::Internal(what))
+                    }
+                }
+            };
+            let names = hdf::read_text(&group, "columns")?.split_whitespace().map(str::to_owned).collect();
+            let columns = hdf::distinct(names)?
+                .into_iter()
+                .map(|name| column(&name)?.read_raw().map(|values| (name, values)))
                 .collect::<hdf5::Result<_>>()?;
-            let agents: Vec<i64> = group.dataset("agent")?.read_raw()?;
+            let agents: Vec<i64> = column("agent")?.read_raw()?;
             let agent = agents.into_iter().map(|agent| u32::try_from(agent).ok()).collect();
-            Ok(Table { step: group.dataset("step")?.read_raw()?, agent, columns })
+            Ok(Table { step, agent, columns })
         };
         read().map_err(ResultsError::hdf5(&self.path, format!("read the table {name:?}")))
     }
@@ -174,7 +188,7 @@ impl ResultFile {
         let read = || -> hdf5::Result<(usize, usize, Vec<Part>)> {
             let at = self.file.group(group)?;
             let (chains, draws) = (at.dataset("chain")?.size(), at.dataset("draw")?.size());
-            let parts = hdf::read_names_attribute(&at, "parts")?
+            let parts = hdf::distinct(hdf::read_names_attribute(&at, "parts")?)?
                 .into_iter()
                 .map(|name| {
                     let shape = at.dataset(&name)?.shape();

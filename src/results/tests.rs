@@ -301,7 +301,7 @@ fn extents_of_a_damaged_checkpoint_are_refused() {
 }
 
 #[test]
-fn files_that_name_other_files_are_refused() {
+fn files_that_refer_to_other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
@@ -314,6 +314,53 @@ fn files_that_name_other_files_are_refused() {
     writer.push(block(0, 1, &[3.0, 4.0]));
     let refused = writer.write(&[], UNFINISHED).unwrap_err().to_string();
     assert!(refused.contains("its link 'posterior/link' leads to another file"), "{refused}");
+}
+
+/// A small file could otherwise make a reader read one array any number of times.
+#[test]
+fn repeated_names_and_columns_of_other_lengths_are_refused() {
+    use crate::data::hdf;
+    let folder = tempfile::tempdir().unwrap();
+    let path = sample_file(folder.path());
+    let whole = std::fs::read(&path).unwrap();
+    let changed = |change: &dyn Fn(&hdf5::File)| {
+        std::fs::write(&path, &whole).unwrap();
+        change(&hdf5::File::open_rw(&path).unwrap());
+        ResultFile::open(&path).unwrap()
+    };
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let file = changed(&|file| hdf::write_text(&file.group("history").unwrap(), "columns", "seconds bytes seconds").unwrap());
+    let refused = file.table("history").unwrap_err().to_string();
+    assert!(refused.contains("\"seconds\" is listed twice"), "{refused}");
+    drop(file);
+    let file = changed(&|file| file.dataset("history/seconds").unwrap().resize(1000).unwrap());
+    let refused = file.table("history").unwrap_err().to_string();
+    assert!(refused.contains("\"seconds\" has shape [1000], not 3"), "{refused}");
+    drop(file);
+    let file = changed(&|file| {
+        let group = file.group("posterior").unwrap();
+        group.delete_attr("parts").unwrap();
+        hdf::write_names_attribute(&group, "parts", &names(&["weights", ".//weights"])).unwrap();
+    });
+    let refused = file.samples("posterior").unwrap_err().to_string();
+    assert!(refused.contains("weights\" is listed twice"), "{refused}");
+    drop(file);
+    let grid = Grid {
+        group: String::new(),
+        dimensions: vec![("topic".into(), 2)],
+        variables: vec![("share".into(), vec![0], vec![0.5, 0.5])],
+        names: vec![("names".into(), 0, vec!["a".into(), "b".into()])],
+    };
+    for (attribute, name) in [("dimensions", "topic"), ("variables", "share"), ("lists", "names")] {
+        let path = folder.path().join("grid.h5");
+        grid.write_file(&path).unwrap();
+        let file = hdf5::File::open_rw(&path).unwrap();
+        file.delete_attr(attribute).unwrap();
+        hdf::write_names_attribute(&file, attribute, &names(&[name, name])).unwrap();
+        file.close().unwrap();
+        let refused = Grid::read_file(&path).unwrap_err().to_string();
+        assert!(refused.contains(&format!("{name:?} is listed twice")), "{refused}");
+    }
 }
 
 #[test]

@@ -240,7 +240,7 @@ impl RunWriter {
         std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
         let file = hdf::open_rw(partial.path()).map_err(|refusal| match refusal {
             Refusal::NotSelfContained(what) => ResultsError::Content { path: path.clone(), what },
-            Refusal::Unreadable(cause) => ResultsError::hdf5(path, "open")(cause),
+            Refusal::Unreadable(cause) | Refusal::Unchecked(cause) => ResultsError::hdf5(path, "open")(cause),
         })?;
         if !self.is_mine {
             for group in &self.groups {

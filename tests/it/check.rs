@@ -262,6 +262,17 @@ fn a_valid_run_is_described() {
     assert!(!cli.exists("runs"), "check writes nothing");
 }
 
+/// Data are verified before a run is said to be possible.
+#[test]
+fn data_are_verified_first() {
+    let cli = folder();
+    cli.write("run.toml", VALID);
+    let output = cli.run("check run.toml --verify");
+    let (verified, can_run) =
+        (output.stdout.find(": the content matches the digest "), output.stdout.find("run.toml can be run\n"));
+    assert!(output.code == 0 && verified.is_some() && verified < can_run, "{}\n{}", output.stdout, output.stderr);
+}
+
 /// Memory, disk and options for Slurm are estimated from the file alone, and the time from a part of the run.
 #[test]
 fn needs_on_ranks_are_estimated() {

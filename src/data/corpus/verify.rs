@@ -5,7 +5,7 @@ use crate::data::dataset::digest::ContentDigest;
 use crate::data::dataset::layout::{Split, TOPICS};
 use crate::data::dataset::list_reader::ListReader;
 use crate::data::error::{DataError, Place, Result};
-use crate::data::verification::{Progress, RESTORE, Verified, compare};
+use crate::data::verification::{Progress, RESTORE, Verified, compare, unverifiable};
 use hdf5::Error::Internal;
 
 /// What is not covered by the digests of a corpus of an earlier version.
@@ -39,7 +39,7 @@ impl Corpus {
             if !self.file.link_exists(split.name()) {
                 continue;
             }
-            let content = self.content(split, &progress).map_err(DataError::hdf5(&self.path, "verify the content"))?;
+            let content = self.content(split, &progress).map_err(unverifiable(&self.path))?;
             digest.field(split.name().as_bytes());
             digest.field(content.digest.as_bytes());
             let differs = |what: &str| {

@@ -99,6 +99,7 @@ pub(crate) fn open_own(path: &Path, kind: &str) -> Result<(hdf5::File, String)> 
     };
     let file = hdf::open(path).map_err(|refusal| match refusal {
         Refusal::NotSelfContained(what) => DataError::content(path, Place::File, what),
+        Refusal::Unchecked(cause) => DataError::hdf5(path, "open")(cause),
         Refusal::Unreadable(_) => foreign(),
     })?;
     if hdf::read_text(&file, "format").map_err(|_| foreign())? != FORMAT {

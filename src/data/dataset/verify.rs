@@ -6,9 +6,9 @@ use crate::data::dataset::list_reader::ListReader;
 use crate::data::dataset::read::Dataset;
 use crate::data::dataset::scaling::FeatureScaling;
 use crate::data::dataset::write::FeatureValue;
-use crate::data::error::{DataError, Result};
+use crate::data::error::Result;
 use crate::data::hdf;
-use crate::data::verification::{Progress, Verified, compare};
+use crate::data::verification::{Progress, Verified, compare, unverifiable};
 use hdf5::Error::Internal;
 
 /// The bytes of a block of dense rows, unless a row is longer.
@@ -23,7 +23,7 @@ impl Dataset {
     /// If the digests differ, or the file cannot be read.
     pub fn verify(&self, report: &mut dyn FnMut(u64)) -> Result<Verified> {
         let progress = Progress::new(report);
-        let digest = self.content_digest(&progress).map_err(DataError::hdf5(&self.path, "verify the content"))?;
+        let digest = self.content_digest(&progress).map_err(unverifiable(&self.path))?;
         compare(&self.path, &digest, self.digest())?;
         Ok(Verified { bytes: progress.bytes(), uncovered: None })
     }

@@ -1,4 +1,4 @@
-//! Files that name other files are refused, and the same files without such names are opened.
+//! Files that refer to other files are refused, and the same files without such references are opened.
 
 #![allow(clippy::unwrap_used)]
 
@@ -84,7 +84,10 @@ fn values_in_other_files_are_refused() {
         file.new_dataset::<f64>().shape(1).external(raw.to_str().unwrap(), 0, 8).create("train/outside").unwrap();
     });
     assert_eq!(File::open(&path).unwrap().dataset("train/outside").unwrap().read_raw::<f64>().unwrap(), [7.0]);
-    assert_refused(&path, &["the values of its array 'train/outside' lie in another file", "h5repack"]);
+    assert_refused(
+        &path,
+        &["the values of its array 'train/outside' lie in another file", "Ask for a file that contains its data", "h5repack"],
+    );
 }
 
 #[test]
@@ -96,7 +99,10 @@ fn virtual_datasets_are_refused() {
         data.virtual_map(secret.to_str().unwrap(), "x", 3, .., 3, ..).create("train/pieces").unwrap();
     });
     assert_eq!(File::open(&path).unwrap().dataset("train/pieces").unwrap().read_raw::<f64>().unwrap(), [1.0, 2.0, 3.0]);
-    assert_refused(&path, &["its array 'train/pieces' is a virtual dataset", "h5repack"]);
+    assert_refused(
+        &path,
+        &["its array 'train/pieces' is a virtual dataset", "Ask for a file that contains its data", "h5repack"],
+    );
 }
 
 #[test]
@@ -109,7 +115,7 @@ fn filters_of_plugins_are_refused() {
     assert_eq!(bytes[at..at + 2], [1, 0]);
     bytes[at..at + 2].copy_from_slice(&32_001_u16.to_le_bytes());
     std::fs::write(&path, bytes).unwrap();
-    assert_refused(&path, &["its array 'train/packed' is compressed with the filter 32001", "h5repack"]);
+    assert_refused(&path, &["its array 'train/packed' is compressed with the HDF5 filter 32001 (blosc)", "h5repack"]);
 }
 
 #[test]
@@ -148,6 +154,85 @@ fn arrays_that_a_file_cannot_hold_are_refused() {
     };
     drop(hdf::open(&with_array(1000)).unwrap());
     for rows in [1 << 40, usize::MAX / 64] {
-        assert_refused(&with_array(rows), &["its array 'train/empty' would have", "far more than a file of this size holds"]);
+        assert_refused(
+            &with_array(rows),
+            &["its array 'train/empty' has the shape", "which needs ", "but the file has 0 B for it: restore the file"],
+        );
     }
+}
+
+#[test]
+fn stored_bytes_bound_the_bytes_of_an_array() {
+    const MIB: u64 = 1 << 20;
+    for (bytes, stored, layout, expected) in [
+        (64 * MIB, 0, Layout::Contiguous, true),
+        (65 * MIB, 0, Layout::Contiguous, false),
+        (65 * MIB, 64 * MIB, Layout::Contiguous, false),
+        (65 * MIB, 65 * MIB, Layout::Contiguous, true),
+        (64 * MIB, 0, Layout::Chunked, true),
+        (65 * MIB, 0, Layout::Chunked, false),
+        (1100 * MIB, MIB, Layout::Chunked, true),
+        (1100 * MIB + 1, MIB, Layout::Chunked, false),
+        (u64::MAX, MIB, Layout::Chunked, false),
+    ] {
+        assert_eq!(is_plausible(bytes, stored, layout), expected, "{bytes} bytes, {stored} stored, {layout:?}");
+    }
+    assert_eq!((size(&[3, 4], 8), size(&[], 8), size(&[usize::MAX, 0], 8)), (96, 8, 0));
+    assert_eq!(size(&[usize::MAX, 4], 8), u64::MAX);
+}
+
+/// One-hot tables of bytes are nearly all zeros.
+#[test]
+fn well_compressed_arrays_are_opened() {
+    let folder = folder();
+    let path = file(folder.path(), |file| {
+        let data =
+            file.new_dataset::<u8>().chunk((700, 1000)).shuffle().deflate(1).shape((70_000, 1000)).create("train/zeros").unwrap();
+        data.write(ndarray::Array2::<u8>::zeros((70_000, 1000)).view()).unwrap();
+    });
+    assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20, "70 MB of zeros are compressed more than 60 times");
+    assert_eq!(hdf::open(&path).unwrap().dataset("train/zeros").unwrap().size(), 70_000_000);
+}
+
+#[test]
+fn chunks_that_a_file_cannot_hold_are_refused() {
+    let folder = folder();
+    let with_rows = |rows: usize| {
+        file(folder.path(), |file| {
+            file.new_dataset::<f64>().chunk((1 << 20, 10)).shape((rows.., 10)).create("train/large").unwrap();
+        })
+    };
+    assert_refused(&with_rows(1), &["its array 'train/large' has chunks of the shape [1048576, 10], which needs 80.0 MiB"]);
+    // No chunk of an empty array is read.
+    drop(hdf::open(&with_rows(0)).unwrap());
+}
+
+#[test]
+fn filters_are_available_and_applied_once() {
+    disable_plugins().unwrap();
+    let refused = |filters: &[c_int]| match check_filters(filters, "x") {
+        Err(Refusal::NotSelfContained(what)) => what,
+        other => unreachable!("{other:?}"),
+    };
+    check_filters(&[2, 1, 3], "x").unwrap();
+    assert!(refused(&[1, 2, 1]).contains("its array 'x' has the HDF5 filter 1 (deflate) twice"));
+    assert!(refused(&[32_000]).contains("the HDF5 filter 32000 (lzf), which needs a plugin"));
+    assert!(refused(&[40_000]).contains("the HDF5 filter 40000, which needs a plugin"));
+    // Some builds of the library have no szip.
+    assert_eq!(check_filters(&[4], "x").is_ok(), hdf5::filters::szip_available());
+}
+
+/// This is what a file looks like if the disk fails.
+#[test]
+fn files_with_unreadable_objects_are_not_taken_for_other_files() {
+    let folder = folder();
+    let path = file(folder.path(), |_| {});
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The signature of the links of a group.
+    let places: Vec<usize> = (0..bytes.len() - 4).filter(|&at| &bytes[at..at + 4] == b"SNOD").collect();
+    places.iter().for_each(|&at| bytes[at] = b'X');
+    std::fs::write(&path, bytes).unwrap();
+    let Err(Refusal::Unchecked(error)) = hdf::open(&path) else { unreachable!("{} groups are damaged", places.len()) };
+    let message = error.to_string();
+    assert!(message.starts_with("its object '/' cannot be read: ") && message.contains(". Try again. "), "{message}");
 }

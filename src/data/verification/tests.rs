@@ -190,6 +190,11 @@ fn the_message_says_what_to_do() {
     flip(&imported.path(), "train/x", 5);
     let error = verify(&imported.path()).unwrap_err().to_string();
     assert!(error.contains("the file was changed or damaged. Restore it from a copy, or import the data again"), "{error}");
+    for imported in [sparse("0.5"), documents()] {
+        flip(&imported.path(), "train/indptr", 0);
+        let error = verify(&imported.path()).unwrap_err().to_string();
+        assert!(error.contains("starts at entry 1, not 0. Restore it from a copy, or import the data again"), "{error}");
+    }
 }
 
 #[test]
