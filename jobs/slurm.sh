@@ -5,7 +5,7 @@
 #   CONFIG     the run file (required)
 #   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
 #   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
-#   OPTIONS    further options of `run`, `resume` or `sweep`: OPTIONS="--max-silence 300 --log-host"
+#   OPTIONS    further options of `run`, `resume` or `sweep`: OPTIONS="--max-silence 300s --log-host"
 #   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
 # Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
@@ -127,7 +127,7 @@ kill_without_ranks() { # kill_without_ranks LAUNCHER_PID
 until_time_limit() { # until_time_limit COMMAND...
     local code forwarded left launcher options watcher=
     read -r -a options <<<"${OPTIONS:-}"
-    # A limit in OPTIONS takes precedence: the program refuses two.
+    # A limit in OPTIONS takes precedence.
     case " ${OPTIONS:-} " in
         *" --max-time"[\ =]*) left= ;;
         *) left=$(time_left) ;;

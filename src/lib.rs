@@ -15,7 +15,7 @@
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `varint`, `number` |
-//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
+//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `text`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `log`, `metrics`, `models`, `partial`, `text`, `number` |
 //! | [`plots`] | figures of runs as SVG and PNG; with the cargo feature `plots` | `results`, `metrics`, `number` |

@@ -12,7 +12,7 @@ struct Writer {
     rank: u32,
 }
 
-/// What texts begin with that are more than information.
+/// Prefixes of messages above the level `info`.
 const LEVELS: [&str; 2] = ["warning", "error"];
 
 /// From now on, lines of this process are JSON, with the name of its host and its rank.

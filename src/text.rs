@@ -53,6 +53,12 @@ pub fn bytes(bytes: u64) -> String {
     format!("{size:.1} {}", UNITS[unit])
 }
 
+/// The time now: ISO 8601, UTC, to the second.
+pub fn iso_time_now() -> String {
+    // A clock before 1970 must not be an error.
+    iso_time(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
 /// ISO 8601 of seconds since 1970, by the calendar of Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 pub fn iso_time(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);

@@ -1,4 +1,6 @@
-//! Fuzzes result files. The HDF5 library can crash on them: fuzz with `-fork=1 -ignore_crashes=1`, and look for panics.
+//! Fuzzes result files.
+//!
+//! The HDF5 library can crash on them: fuzz with `-fork=1 -ignore_crashes=1`, and look for panics.
 
 #![no_main]
 

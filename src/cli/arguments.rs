@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_help_lists_all_exit_codes() {
         let help = Cli::command().render_long_help().to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        let codes = [crate::cluster::EXIT_CODE, i32::from(run::STOPPED), i32::from(run::UNUSABLE)];
+        let codes = [crate::cluster::EXIT_CODE, i32::from(exit_codes::STOPPED), i32::from(exit_codes::UNUSABLE)];
         assert!(codes.into_iter().all(|code| help.contains(&format!(". {code} "))), "{help}");
     }
 

@@ -1,6 +1,10 @@
 //! The exit codes of mpibayes, for the help, the manual pages and the book.
 
-use super::run::{STOPPED, UNUSABLE};
+/// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
+pub const STOPPED: u8 = 75;
+
+/// The exit code if draws are not finite, and with `--strict` also if they have not mixed or are biased.
+pub const UNUSABLE: u8 = 3;
 
 /// Each exit code with its meaning.
 pub const EXIT_CODES: [(u8, &str); 7] = [

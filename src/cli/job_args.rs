@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Arguments about the job.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// End the job, to be resumed, when nothing was heard from a rank for this time; a long task is no silence. 0 waits forever
+    /// End the job, to be resumed, when nothing was heard from a rank for this time; a long task does not count as silence. 0 waits forever
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_silence, overrides_with = "max_silence")]
     pub max_silence: Duration,
     /// How messages are written on standard error
@@ -39,7 +39,7 @@ pub enum LogFormat {
 }
 
 impl JobArgs {
-    /// Begins what this process does before MPI starts: its log, its time, signals.
+    /// Sets up the log, the time limit and the handling of signals, before MPI starts.
     pub(super) fn begin(&self, limit: Option<&TimeLimit>) {
         if self.log == LogFormat::Json {
             log::use_json(placement::host(), World::launched_rank());
@@ -90,7 +90,7 @@ fn parse_silence(typed: &str) -> Result<Duration, String> {
 
 /// Parses a time: `0`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
 fn parse_duration(typed: &str) -> Result<Duration, String> {
-    let parsed = if typed.contains([':', '-']) { of_slurm(typed) } else { with_unit(typed) };
+    let parsed = if typed.contains([':', '-']) { parse_slurm_time(typed) } else { with_unit(typed) };
     let seconds = parsed.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| "write a time such as 90s, 30m, 2h, 02:00:00 or 1-12:00:00".into())
@@ -104,7 +104,7 @@ fn with_unit(typed: &str) -> Option<f64> {
 }
 
 /// The seconds of `[DAYS-]HOURS:MINUTES:SECONDS` or `MINUTES:SECONDS`; with days, the last parts may be missing.
-fn of_slurm(typed: &str) -> Option<f64> {
+fn parse_slurm_time(typed: &str) -> Option<f64> {
     let (days, rest) = match typed.split_once('-') {
         Some((days, rest)) => (Some(days.parse::<u32>().ok()?), rest),
         None => (None, typed),

@@ -1,5 +1,6 @@
 //! `mpibayes run`: starts or resumes the run that a run file describes.
 
+use super::exit_codes::{STOPPED, UNUSABLE};
 use super::job_args::{JobArgs, TimeLimit};
 use super::output::print_error;
 use super::termination::{self, CurrentRun, JobKind};
@@ -72,12 +73,6 @@ pub(super) fn output(typed: Option<&Path>, file: &Path) -> anyhow::Result<PathBu
 pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
     Override::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
-
-/// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
-pub const STOPPED: u8 = 75;
-
-/// The exit code if draws are not finite, and with `--strict` also if they have not mixed or are biased.
-pub const UNUSABLE: u8 = 3;
 
 /// Carries out the run.
 ///

@@ -1,9 +1,11 @@
 //! What a job prints when its launcher ends it, because it was interrupted or a rank died: what is saved, and how to resume.
 
-use super::run::STOPPED;
+use super::exit_codes::STOPPED;
 use crate::cluster::mpi::World;
 use crate::log;
-use crate::results::{EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_using, note_event, was_terminated};
+use crate::results::{
+    EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_with_lock, note_event, was_terminated,
+};
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +16,7 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(50);
 /// A run that is saved within this time ends in order. Open MPI kills all ranks one second after the signal.
 const TIME_TO_SAVE: Duration = Duration::from_millis(300);
-/// Rank 1 reports this much later if rank 0 is dead.
+/// Rank 1 waits this much longer, so that a living rank 0 reports first.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
 
 /// How long ranks that predict may be silent.
@@ -22,7 +24,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The run has ended in order, so that nothing is to be reported.
+/// Nothing is left to be reported.
 pub(super) fn end() {
     HAS_ENDED.store(true, Ordering::Relaxed);
 }
@@ -67,12 +69,12 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
         let level = world.thread_level();
         log::print(
             "",
-            &format!("note: this MPI library allows calls on one thread only ({level}): ranks that hang are not noticed"),
+            &format!("note: this MPI library allows calls on one thread only ({level}): silent ranks are not noticed"),
         );
     }
 }
 
-/// The same for a job that has nothing to save.
+/// Ends a job that predicts with exit code 1 when a rank is silent. It has nothing to resume.
 pub(super) fn watch_predictions(world: &mut World) {
     world.watch(MAX_SILENCE, 1, |silence| log::print_error(&format!("error: {silence}")));
 }
@@ -93,7 +95,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
             std::thread::sleep(GRACE_PERIOD);
         }
         let Some(folder) = current.get() else { return };
-        let other_reports = rank == 1 && job_using(&folder).is_some();
+        let other_reports = rank == 1 && job_with_lock(&folder).is_some();
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";

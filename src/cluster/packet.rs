@@ -8,7 +8,7 @@ use super::packing::{is_plausible, pack, unpack};
 use super::record::Record;
 use super::request::Route;
 use super::states::{SavedState, StateStore};
-use super::usage::RankUsage;
+use super::usage::{Flow, RankUsage};
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -176,27 +176,6 @@ impl SavedBody {
 /// Messages and bytes between ranks, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic(pub std::collections::BTreeMap<String, Flow>);
-
-/// Messages and bytes of one purpose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
-    /// Messages between ranks.
-    pub messages: u64,
-    /// Bytes of bodies, draws and saved states; the few tens of bytes besides them in each message are not counted.
-    pub bytes: u64,
-}
-
-impl Flow {
-    pub(super) fn count(&mut self, bytes: u64) {
-        self.messages += 1;
-        self.bytes += bytes;
-    }
-
-    pub(super) fn add(&mut self, other: Self) {
-        self.messages += other.messages;
-        self.bytes += other.bytes;
-    }
-}
 
 /// Bytes of the bodies that agents receive with their tasks and send with their reports, as if the server and each agent were on ranks of
 /// their own. Monitoring is not counted, nor is what an agent sends only to itself.

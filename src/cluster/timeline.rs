@@ -61,11 +61,11 @@ struct Span {
     micros: u64,
 }
 
-const WHAT: &str = "a timeline";
+const NAME: &str = "a timeline";
 
 /// The spans of a rank, on their way to rank 0.
 #[derive(Serialize, Deserialize)]
-struct OfRank {
+struct RankSpans {
     rank: Rank,
     host: String,
     spans: Vec<Span>,
@@ -73,7 +73,7 @@ struct OfRank {
 }
 
 impl Timeline {
-    /// A timeline of one of so many ranks, which begins now.
+    /// The timeline of a rank in a job of so many ranks, which begins now.
     pub fn new(ranks: u32) -> Self {
         let max_spans = (MAX_SPANS / ranks.max(1) as usize).clamp(1, MAX_SPANS_OF_RANK);
         Self { began: Instant::now(), spans: Mutex::new(Vec::new()), max_spans }
@@ -110,9 +110,9 @@ impl Timeline {
     /// The spans of this process, for [`Timeline::to_json`] on rank 0.
     pub fn to_bytes(&self, rank: Rank, host: String) -> Vec<u8> {
         let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Numbers and texts can always be encoded.
         let is_cut = spans.len() >= self.max_spans;
-        super::codec::encode(WHAT, &OfRank { rank, host, spans, is_cut }).unwrap_or_default()
+        // Numbers and texts can always be encoded.
+        super::codec::encode(NAME, &RankSpans { rank, host, spans, is_cut }).unwrap_or_default()
     }
 
     /// The spans of all ranks in the trace event format, and the ranks with more spans than are kept.
@@ -122,7 +122,7 @@ impl Timeline {
     pub fn to_json(ranks: &[Vec<u8>]) -> Result<(String, Vec<Rank>), super::codec::CodecError> {
         let (mut events, mut full) = (Vec::new(), Vec::new());
         for bytes in ranks {
-            let OfRank { rank, host, spans, is_cut } = super::codec::decode(WHAT, bytes)?;
+            let RankSpans { rank, host, spans, is_cut } = super::codec::decode(NAME, bytes)?;
             full.extend(is_cut.then_some(rank));
             events.push(Event::name("process_name", rank, 0, format!("rank {rank} on {host}")));
             let threads: BTreeSet<u32> = spans.iter().map(|span| span.thread).collect();

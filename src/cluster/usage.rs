@@ -1,7 +1,6 @@
 //! What a rank does with its time, its memory and its messages during a job.
 
 use super::layout::Rank;
-use super::packet::Flow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,7 +13,8 @@ const STEPS: f64 = 8.0;
 const FIRST_STEP: f64 = -240.0;
 const ALL_STEPS: usize = 400;
 
-/// What a rank has done in this job. All times are seconds of the wall clock; the four parts of [`RankUsage::seconds`] do not overlap.
+/// What a rank has done in this job. Times are seconds of the wall clock: messages, saving, idle and [`computing`](Self::computing) together
+/// are `seconds`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankUsage {
     /// Its host.
@@ -29,7 +29,7 @@ pub struct RankUsage {
     pub saving: f64,
     /// Waiting for other ranks, with nothing to do.
     pub idle: f64,
-    /// Seconds of all worker threads together.
+    /// Time in tasks, summed over worker threads.
     pub thread_seconds: f64,
     /// The most bytes of memory that the process has had.
     pub peak_memory: u64,
@@ -40,7 +40,7 @@ pub struct RankUsage {
 }
 
 impl RankUsage {
-    /// The rest of the time, in which its workers computed.
+    /// The rest of the time, in which its workers computed, or the server on rank 0.
     pub fn computing(&self) -> f64 {
         (self.seconds - self.messages - self.saving - self.idle).max(0.0)
     }
@@ -70,6 +70,27 @@ impl RankUsage {
     }
 }
 
+/// Messages and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Messages between ranks.
+    pub messages: u64,
+    /// Bytes of bodies, draws and saved states; the few tens of bytes besides them in each message are not counted.
+    pub bytes: u64,
+}
+
+impl Flow {
+    pub(super) fn count(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+    }
+}
+
 /// A rank as rank 0 sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RankReport {
@@ -79,7 +100,7 @@ pub struct RankReport {
     pub response_times: Times,
 }
 
-/// Any number of times, of which quantiles are known to within 9 %.
+/// Any number of times, of which quantiles are known to within 5 %.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
     /// The number of times in each step; empty if there are none.

@@ -2,11 +2,11 @@
 
 use super::error::Result;
 use super::run::RunResults;
-use crate::results::{Event, EventKind, RANKS, SAVES, TRAFFIC_BETWEEN_RANKS, Table, events_of};
+use crate::results::{Event, EventKind, RANKS, SAVES, TRAFFIC_BETWEEN_RANKS, Table};
 use crate::text;
 use serde::Serialize;
 
-/// Times between ranks are shown as a matrix up to so many ranks.
+/// Bytes between ranks are shown as a matrix for at most this many ranks.
 const MAX_RANKS_IN_MATRIX: usize = 16;
 /// The text has the ranks with the most idle time if there are more ranks than this; JSON has all.
 const MAX_RANKS: usize = 64;
@@ -76,7 +76,7 @@ impl Operation {
             ranks,
             between_ranks: rows(&table(TRAFFIC_BETWEEN_RANKS)?).into_iter().map(pair).collect(),
             saves: rows(&table(SAVES)?).pop().unwrap_or_default(),
-            events: events_of(file),
+            events: file.events(),
         })
     }
 
@@ -125,9 +125,9 @@ impl Operation {
             column("busy threads", &|rank| busy_threads(rank)),
             column("peak memory", &size("peak_memory")),
             column("sent", &size("sent_bytes")),
-            column("median", &time("response_median")),
+            column("median response", &time("response_median")),
             column("90 %", &time("response_p90")),
-            column("longest response", &time("response_longest")),
+            column("longest", &time("response_longest")),
         ];
         format!("{heading}\n{}{}", text::table(&columns), self.straggler())
     }
@@ -145,7 +145,7 @@ impl Operation {
         }
         let host = &self.ranks[rank].host;
         format!(
-            "  rank {rank} on {host} takes {:.1} times as long as the median rank: the others may wait for it\n",
+            "  rank {rank} on {host} takes {:.1} times as long to respond as the median rank: the others may wait for it\n",
             longest / middle
         )
     }

@@ -3,16 +3,15 @@
 //! The file `events.jsonl` in the folder of a run has a line of JSON for each event. It is written at once, so that it also tells of a job that
 //! was killed.
 
-use super::info::now;
 use super::lock::this_job;
-use super::read::ResultFile;
+use crate::text;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// More is a sign of damage.
+/// So much of the file is read at most.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// What happened.
@@ -29,7 +28,7 @@ pub enum EventKind {
     StoppedUnsaved,
     /// The run ended with all results.
     Finished,
-    /// The run could not be saved for the first time since it was last saved.
+    /// The first attempt to save that failed since the run was last saved.
     NotSaved,
     /// The run was saved after that.
     SavedAgain,
@@ -59,7 +58,7 @@ pub struct Event {
 impl Event {
     /// An event of this job that happens now.
     pub fn now(event: EventKind, text: String) -> Self {
-        Self { time: now(), job: this_job(), event, text }
+        Self { time: text::iso_time_now(), job: this_job(), event, text }
     }
 }
 
@@ -70,7 +69,7 @@ pub fn events_file(folder: &Path) -> PathBuf {
 
 /// Writes down what happened to the run in a folder, from any rank that sees it.
 pub fn note_event(folder: &Path, event: EventKind, text: String) {
-    // A job that ends has no use for an error, and the next one tells of it anyway.
+    // The job is ending, and the next one reports that it did not stop by itself.
     drop(append(folder, &Event::now(event, text)));
 }
 
@@ -81,7 +80,7 @@ pub fn note_event(folder: &Path, event: EventKind, text: String) {
 pub(super) fn append(folder: &Path, event: &Event) -> std::io::Result<()> {
     let line = serde_json::to_string(event)?;
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(events_file(folder))?;
-    // What a full disk has cut short ends here.
+    // If a full disk has cut the last line short, this one begins on a new line.
     let mut last = [b'\n'];
     if file.metadata()?.len() > 0 {
         file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
@@ -100,11 +99,9 @@ pub(super) fn read(folder: &Path) -> Vec<Event> {
     from_lines(&String::from_utf8_lossy(&bytes))
 }
 
-/// The events of the run with this result file. During the run, and after a job that was killed, the folder knows more than the file.
-pub fn events_of(file: &ResultFile) -> Vec<Event> {
-    let mut all = file.info().events.clone();
-    let in_folder = file.path().parent().map(read).unwrap_or_default();
-    let more: Vec<Event> = in_folder.into_iter().filter(|event| !all.contains(event)).collect();
+/// The events in a result file and those in its folder, which knows more during the run, and after a job that was killed.
+pub(super) fn with_those_in_folder(mut all: Vec<Event>, folder: &Path) -> Vec<Event> {
+    let more: Vec<Event> = read(folder).into_iter().filter(|event| !all.contains(event)).collect();
     all.extend(more);
     all
 }

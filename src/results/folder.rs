@@ -393,7 +393,7 @@ impl RunFolder {
 
     /// Copies what happened before a finished run is made longer from its result file.
     fn restore_events(&self) {
-        let all = ResultFile::open(&result_file(&self.path)).map(|file| events::events_of(&file)).unwrap_or_default();
+        let all = ResultFile::open(&result_file(&self.path)).map(|file| file.events()).unwrap_or_default();
         if all.len() > events::read(&self.path).len() {
             // As for all events, a failure does not matter.
             drop(write_whole(&events_file(&self.path), events::to_lines(&all).as_bytes()));
@@ -408,7 +408,7 @@ impl RunFolder {
         let was_running = |event: &&Event| {
             matches!(event.event, EventKind::Began | EventKind::Resumed | EventKind::NotSaved | EventKind::SavedAgain)
         };
-        last.filter(was_running).map_or_else(String::new, |event| format!("; {} had ended without stopping in order", event.job))
+        last.filter(was_running).map_or_else(String::new, |event| format!("; {} was killed or has crashed", event.job))
     }
 
     /// Writes tables and draws in memory to the result file, and the draws that ranks have stored in files if they are given.
@@ -580,9 +580,9 @@ impl RunFolder {
         checkpoint.write(&self.checkpoint(), Some(&self.previous_checkpoint()))?;
         let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
         self.saves.count += 1;
-        self.saves.states += checkpoint.saving_seconds;
-        self.saves.results += self.writing_seconds;
-        self.saves.checkpoints += since.elapsed().as_secs_f64();
+        self.saves.states_seconds += checkpoint.saving_seconds;
+        self.saves.results_seconds += self.writing_seconds;
+        self.saves.checkpoint_seconds += since.elapsed().as_secs_f64();
         self.saves.states_bytes = checkpoint.stored_states().iter().map(|state| state.bytes).sum();
         self.saves.results_bytes = size(&result_file(&self.path));
         self.saves.checkpoint_bytes = size(&self.checkpoint());

@@ -59,7 +59,7 @@ impl RunInfo {
     /// The description of a finished run by this version of the program, created now.
     pub fn new(method: &str, model: &str, seed: u64, data_digest: &str, config: &str) -> Self {
         Self {
-            created_at: now(),
+            created_at: text::iso_time_now(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             method: method.to_owned(),
             model: model.to_owned(),
@@ -71,10 +71,4 @@ impl RunInfo {
             events: Vec::new(),
         }
     }
-}
-
-/// The time now: ISO 8601, UTC, to the second.
-pub(super) fn now() -> String {
-    // A clock before 1970 must not prevent writing results.
-    text::iso_time(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }

@@ -13,7 +13,7 @@ pub const PHASES: &str = "phases";
 pub const RANKS: &str = "ranks";
 /// The table of messages and bytes from one rank of the last job to another, for jobs of at most 64 ranks.
 pub const TRAFFIC_BETWEEN_RANKS: &str = "traffic_between_ranks";
-/// The table of what saving took in the last job; one row.
+/// The table of what the checkpoints before the last took in the last job; one row, if there were any.
 pub const SAVES: &str = "saves";
 
 const ALL: [&str; 6] = [TRAFFIC, AGENT_BYTES, PHASES, RANKS, TRAFFIC_BETWEEN_RANKS, SAVES];
@@ -21,12 +21,14 @@ const ALL: [&str; 6] = [TRAFFIC, AGENT_BYTES, PHASES, RANKS, TRAFFIC_BETWEEN_RAN
 /// What saving has taken in this job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saves {
-    /// Checkpoints.
+    /// How many checkpoints were written.
     pub count: u64,
-    /// Seconds in which the slowest rank wrote its states, seconds for the result file, seconds for the checkpoint.
-    pub states: f64,
-    pub results: f64,
-    pub checkpoints: f64,
+    /// Seconds in which the slowest rank wrote its states.
+    pub states_seconds: f64,
+    /// Seconds for the result file.
+    pub results_seconds: f64,
+    /// Seconds for the checkpoint.
+    pub checkpoint_seconds: f64,
     /// Bytes of the last: states that ranks have written, the result file, the checkpoint.
     pub states_bytes: u64,
     pub results_bytes: u64,
@@ -60,13 +62,14 @@ pub(super) fn replace(rows: &mut Vec<Row>, checkpoint: &Checkpoint, saves: Saves
             add(TRAFFIC_BETWEEN_RANKS, 0, None, named(&values));
         }
     }
-    let Saves { count, states, results, checkpoints, states_bytes, results_bytes, checkpoint_bytes } = saves;
+    let Saves { count, states_seconds, results_seconds, checkpoint_seconds, states_bytes, results_bytes, checkpoint_bytes } =
+        saves;
     if count > 0 {
         let values = [
             ("saves", count as f64),
-            ("states_seconds", states),
-            ("results_seconds", results),
-            ("checkpoint_seconds", checkpoints),
+            ("states_seconds", states_seconds),
+            ("results_seconds", results_seconds),
+            ("checkpoint_seconds", checkpoint_seconds),
             ("states_bytes", states_bytes as f64),
             ("results_bytes", results_bytes as f64),
             ("checkpoint_bytes", checkpoint_bytes as f64),

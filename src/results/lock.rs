@@ -1,6 +1,6 @@
 //! The lock that a job holds on the folder of a run, and which job that is.
 //!
-//! Two things make the lock. The system's lock on `data.digest` is sure between processes of one host, and between hosts where the network file
+//! The lock has two parts. The file lock on `data.digest` is reliable between processes of one host, and between hosts where the network file
 //! system supports it. Where it does not, as on some installations of Lustre and NFS, the file `job.txt` keeps other hosts away: it names the job
 //! that holds the folder, which renews it every half minute. A job that was killed, or whose host was lost, leaves the file behind. A job on
 //! another host therefore watches the file for a while and takes the folder over if it is not renewed.
@@ -22,12 +22,10 @@ use std::time::{Duration, Instant, SystemTime};
 pub(super) const DIGEST_FILE: &str = "data.digest";
 /// The file with the name of the job that holds the lock.
 const JOB_FILE: &str = "job.txt";
-/// Schedulers, each with the environment variables that have the number of a job and the number of times that it was requeued.
-const SCHEDULERS: [(&str, &str, &str); 3] = [
-    ("Slurm", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"),
-    ("PBS", "PBS_JOBID", "PBS_RUNCOUNT"),
-    ("LSF", "LSB_JOBID", "LSB_JOB_RESTARTS"),
-];
+/// Schedulers, each with the environment variable that has the number of a job.
+const SCHEDULERS: [(&str, &str); 3] = [("Slurm", "SLURM_JOB_ID"), ("PBS", "PBS_JOBID"), ("LSF", "LSB_JOBID")];
+/// The variable with the number of times that Slurm has requeued a job, which keeps its number.
+const RESTARTS: &str = "SLURM_RESTART_COUNT";
 /// How often locking is tried: a process that only looks for a job also has the lock, for a moment.
 const LOCK_ATTEMPTS: usize = 10;
 /// The pause between two attempts.
@@ -78,7 +76,11 @@ impl FolderLock {
         let (job, lost) = match JobFile::take(folder, &Holder::this(), has_system_lock, WATCH, say) {
             Ok(taken) => taken.map(|(job, lost)| (Some(job), lost)).map_err(in_use)?,
             // A full disk is no reason not to resume: the run goes on, and saves later.
-            Err(_) if has_system_lock => (None, None),
+            Err(cause) if has_system_lock => {
+                let path = folder.join(JOB_FILE);
+                say(&format!("{}: {cause}. Jobs on other hosts may not see that this one uses the folder", path.display()));
+                (None, None)
+            }
             Err(cause) => return Err(ResultsError::io(&folder.join(JOB_FILE), "write")(cause)),
         };
         let ends = Arc::new(AtomicBool::new(false));
@@ -123,17 +125,14 @@ struct Holder {
     host: String,
     /// How often the scheduler had requeued the job.
     restarts: u32,
-    /// A number of this process, because hosts reuse theirs.
+    /// The ID of this process and when it took the folder, because hosts reuse IDs.
     process: String,
 }
 
 impl Holder {
     /// This job.
     fn this() -> Self {
-        let restarts = SCHEDULERS.iter().find_map(|(_, job, restarts)| {
-            std::env::var(job).ok()?;
-            std::env::var(restarts).ok()?.parse().ok()
-        });
+        let restarts = std::env::var(RESTARTS).ok().and_then(|restarts| restarts.parse().ok());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self { job: this_job(), host: host(), restarts: restarts.unwrap_or(0), process: format!("{} {now}", std::process::id()) }
     }
@@ -164,21 +163,20 @@ impl Holder {
         format!("{job}\nhost: {host}\nrestarts: {restarts}\nprocess: {process}\nrenewals: {renewals:020}\n")
     }
 
-    /// Whether `later` may use the folder because this job is over for sure: it was on the same host, whose lock is free, or the scheduler has
-    /// requeued it.
+    /// Whether this job has certainly ended: it ran on the same host as `later`, whose lock is free, or `later` is the same job, requeued.
     fn is_over_for(&self, later: &Self, has_system_lock: bool) -> bool {
-        let is_requeued = self.number() == later.number() && self.restarts < later.restarts;
+        let is_requeued = self.job_without_host() == later.job_without_host() && self.restarts < later.restarts;
         let is_gone_here = self.host == later.host && (has_system_lock || !self.is_alive_here());
         is_requeued || is_gone_here
     }
 
-    /// Whether this host has a process with its number.
+    /// Whether this host has a process with its ID.
     fn is_alive_here(&self) -> bool {
         self.process.split(' ').next().is_some_and(|number| Path::new("/proc").join(number).exists())
     }
 
     /// The job without its host.
-    fn number(&self) -> &str {
+    fn job_without_host(&self) -> &str {
         self.job.rsplit_once(" on ").map_or(&self.job, |(number, _)| number)
     }
 }
@@ -207,7 +205,7 @@ impl JobFile {
         let path = folder.join(JOB_FILE);
         let this = Self::new(folder, holder);
         let text = match fs::read_to_string(&path) {
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return this.create_or_name_user(None),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return this.create_or_find_holder(None),
             // Not text: as lost as its job will prove to be.
             Err(cause) if cause.kind() == ErrorKind::InvalidData => String::new(),
             text => text?,
@@ -217,8 +215,11 @@ impl JobFile {
         if !is_over {
             let seconds = text::seconds(watch.as_secs_f64());
             say(&format!("{} may use {}: it is watched for {seconds}", former.job, folder.display()));
-            if !stays_the_same(&path, &text, watch)? {
-                return Ok(Err(name_of_user(folder)));
+            match watch_file(&path, &text, watch)? {
+                Watched::Unchanged => {}
+                // The job has ended and deleted its file.
+                Watched::Gone => return this.create_or_find_holder(None),
+                Watched::Renewed => return Ok(Err(name_of_holder(folder))),
             }
         }
         // Another job may find the same. Only one of them can move the file away, and it sees whether it was still the file that it had read.
@@ -234,16 +235,16 @@ impl JobFile {
                 }
                 drop(fs::remove_file(&aside));
                 if is_other {
-                    return Ok(Err(name_of_user(folder)));
+                    return Ok(Err(name_of_holder(folder)));
                 }
             }
         }
-        this.create_or_name_user((!is_over).then_some(former.job))
+        this.create_or_find_holder((!is_over).then_some(former.job))
     }
 
-    fn create_or_name_user(self, lost: Option<String>) -> io::Result<Taken> {
+    fn create_or_find_holder(self, lost: Option<String>) -> io::Result<Taken> {
         match self.create() {
-            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(Err(name_of_user(&self.folder))),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(Err(name_of_holder(&self.folder))),
             created => Ok(created.map(|()| Ok((self, lost)))?),
         }
     }
@@ -301,30 +302,36 @@ impl JobFile {
     }
 }
 
-/// Whether a file keeps this content for so long. A request to stop ends the look, as if it had changed.
-fn stays_the_same(path: &Path, text: &str, watch: Duration) -> io::Result<bool> {
+/// What happened to a file while it was watched.
+enum Watched {
+    Unchanged,
+    Gone,
+    Renewed,
+}
+
+/// Watches a file for so long, or until something happens to it. A request to stop ends it, as if the file had been renewed.
+fn watch_file(path: &Path, text: &str, watch: Duration) -> io::Result<Watched> {
     let since = Instant::now();
     while since.elapsed() < watch {
         std::thread::sleep(BETWEEN_LOOKS.min(watch));
         match fs::read_to_string(path) {
-            // Its job has ended in order.
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Watched::Gone),
             Err(cause) if cause.kind() == ErrorKind::InvalidData && text.is_empty() => {}
             now => {
                 if now? != text {
-                    return Ok(false);
+                    return Ok(Watched::Renewed);
                 }
             }
         }
         if stop::asked() {
-            return Ok(false);
+            return Ok(Watched::Renewed);
         }
     }
-    Ok(true)
+    Ok(Watched::Unchanged)
 }
 
 /// The job in the file of a folder, for messages.
-fn name_of_user(folder: &Path) -> String {
+fn name_of_holder(folder: &Path) -> String {
     Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)
 }
 
@@ -338,17 +345,21 @@ fn lock(file: &File) -> std::result::Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// The job that uses the folder of a run, such as `Slurm job 42 on node7`, as far as the system's lock and the file of the job tell at once. It
-/// may be this one.
-pub fn job_using(folder: &Path) -> Option<String> {
+/// The job that has the file lock on the folder of a run, such as `Slurm job 42 on node7`. It may be this one.
+pub fn job_with_lock(folder: &Path) -> Option<String> {
     let digest = File::open(folder.join(DIGEST_FILE)).ok()?;
-    let is_locked = matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock));
+    matches!(digest.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| name_of_holder(folder))
+}
+
+/// The job that uses the folder of a run, as far as the file lock and the age of the job's file tell without waiting. It may be this one.
+pub fn job_using(folder: &Path) -> Option<String> {
+    let is_on_other_host = || Holder::of(folder).is_some_and(|holder| holder.host != host());
     let is_recent = || {
-        let file = fs::metadata(folder.join(JOB_FILE)).and_then(|file| file.modified()).ok();
-        let age = file.and_then(|time| time.elapsed().ok());
-        age.is_some_and(|age| age < RECENT) && Holder::of(folder).is_some_and(|holder| holder.host != host())
+        let modified = fs::metadata(folder.join(JOB_FILE)).and_then(|file| file.modified());
+        // The clock of a file server may be ahead.
+        modified.is_ok_and(|time| time.elapsed().map_or(true, |age| age < RECENT))
     };
-    (is_locked || is_recent()).then(|| name_of_user(folder))
+    job_with_lock(folder).or_else(|| (is_on_other_host() && is_recent()).then(|| name_of_holder(folder)))
 }
 
 /// This job, such as `Slurm job 42 on node7`.
@@ -362,7 +373,7 @@ fn job_of_scheduler(variable: impl Fn(&str) -> Option<String>) -> Option<String>
     if let (Some(array), Some(task)) = (variable("SLURM_ARRAY_JOB_ID"), variable("SLURM_ARRAY_TASK_ID")) {
         return Some(format!("Slurm job {array}_{task}"));
     }
-    SCHEDULERS.iter().find_map(|(name, number, _)| Some(format!("{name} job {}", variable(number)?)))
+    SCHEDULERS.iter().find_map(|(name, number)| Some(format!("{name} job {}", variable(number)?)))
 }
 
 #[cfg(test)]

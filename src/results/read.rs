@@ -3,7 +3,7 @@
 use super::POSTERIOR;
 use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
-use super::events;
+use super::events::{self, Event};
 use super::grid::Grid;
 use super::info::{FORMAT, RunInfo, RunState, VERSION};
 use super::netcdf;
@@ -79,6 +79,12 @@ impl ResultFile {
     /// The description of the run.
     pub fn info(&self) -> &RunInfo {
         &self.info
+    }
+
+    /// What happened to the run, according to the file and its folder.
+    pub fn events(&self) -> Vec<Event> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        events::with_those_in_folder(self.info.events.clone(), folder)
     }
 
     /// Where the file is.

@@ -4,7 +4,6 @@
 
 use crate::harness::Cli;
 use crate::launcher::Running;
-use mpibayes::results::events_of;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -25,7 +24,7 @@ bias = false
 checkpoint_every = 0.2
 "#;
 
-fn folder() -> Cli {
+fn cli_with_run() -> Cli {
     let cli = Cli::new();
     cli.write("run.toml", RUN);
     let rows: String =
@@ -66,8 +65,8 @@ fn wait_for_checkpoint(cli: &Cli, running: &mut Running, run: &str) {
 }
 
 #[test]
-fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
-    let cli = folder();
+fn a_silent_rank_is_named_and_the_job_can_be_resumed() {
+    let cli = cli_with_run();
     cli.stdout("run run.toml --output whole");
     for silent in [2, 0] {
         let run = format!("hangs{silent}");
@@ -91,7 +90,7 @@ fn a_rank_that_hangs_is_named_and_the_job_can_be_resumed() {
 
 #[test]
 fn a_job_that_is_suspended_as_a_whole_goes_on() {
-    let cli = folder();
+    let cli = cli_with_run();
     let mut running = cli.mpirun(2, "run run.toml --output run --max-silence 2s").start();
     wait_for_checkpoint(&cli, &mut running, "run");
     signal_ranks(&cli, &[0, 1], libc::SIGSTOP);
@@ -104,12 +103,12 @@ fn a_job_that_is_suspended_as_a_whole_goes_on() {
 
 #[test]
 fn a_run_stops_before_its_time_is_over() {
-    let cli = folder();
+    let cli = cli_with_run();
     let long = "run run.toml --set method.rounds=100000000 --output run";
     let ended = cli.mpirun(2, &format!("{long} --max-time 00:00:06")).end(75, &["the time limit is ", "stopped and saved"]);
     assert_eq!(ended.stderr.matches("saving, then stopping").count(), 1, "{}", ended.stderr);
     let first = cli.results("run").info().state.done;
-    // Nothing is left of a second: the job saves what it has as soon as it can.
+    // A second is less than the margin: the job saves as soon as it can.
     cli.alone(&format!("{long} --max-time 1s")).end(75, &["resuming after round", "stopped and saved"]);
     assert!(cli.results("run").info().state.done >= first);
     cli.refuse_usage(&format!("{long} --max-time soon"), "02:00:00");
@@ -117,7 +116,7 @@ fn a_run_stops_before_its_time_is_over() {
 
 #[test]
 fn a_log_in_json_has_an_object_in_each_line() {
-    let cli = folder();
+    let cli = cli_with_run();
     let ended = cli.mpirun(2, "run run.toml --output run --log json").succeed(&[]);
     let lines: Vec<serde_json::Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert!(lines.iter().all(|line| ["time", "level", "host", "rank", "message"].iter().all(|key| !line[key].is_null())));
@@ -129,7 +128,7 @@ fn a_log_in_json_has_an_object_in_each_line() {
 
 #[test]
 fn a_timeline_has_the_tasks_of_all_agents_and_the_ranks_add_up() {
-    let cli = folder();
+    let cli = cli_with_run();
     cli.mpirun(2, "run run.toml --output run --timeline t.json").succeed(&["timeline in t.json"]);
     let timeline: serde_json::Value = serde_json::from_str(&cli.read("t.json")).unwrap();
     let events = timeline["traceEvents"].as_array().unwrap();
@@ -160,8 +159,8 @@ fn a_timeline_has_the_tasks_of_all_agents_and_the_ranks_add_up() {
 }
 
 #[test]
-fn what_happened_survives_a_job_that_is_killed_and_a_finished_run_that_is_made_longer() {
-    let cli = folder();
+fn events_survive_a_job_that_is_killed_and_one_that_is_stopped() {
+    let cli = cli_with_run();
     let mut running = cli.mpirun(2, "run run.toml --output run").start();
     wait_for_checkpoint(&cli, &mut running, "run");
     running.signal(libc::SIGKILL);
@@ -172,22 +171,22 @@ fn what_happened_survives_a_job_that_is_killed_and_a_finished_run_that_is_made_l
     running.signal(libc::SIGUSR1);
     assert_eq!(running.finish().unwrap().code, 75, "the run is too short");
     cli.alone("run run.toml --output run").succeed(&["finished"]);
-    let texts: Vec<String> = events_of(&cli.results("run")).into_iter().map(|event| event.text).collect();
+    let texts: Vec<String> = cli.results("run").events().into_iter().map(|event| event.text).collect();
     assert_eq!(texts.len(), 5, "{texts:?}");
-    assert!(texts[1].contains("had ended without stopping in order") && texts[2].starts_with("stopped and saved after round"));
-    assert!(texts[3].contains("resuming") && !texts[3].contains("had ended") && texts[4].starts_with("finished"), "{texts:?}");
+    assert!(texts[1].contains("was killed or has crashed") && texts[2].starts_with("stopped and saved after round"));
+    assert!(texts[3].contains("resuming") && !texts[3].contains("was killed") && texts[4].starts_with("finished"), "{texts:?}");
     // Everything is in the result file.
     assert!(!cli.exists("run/events.jsonl"));
 }
 
 #[test]
 fn a_folder_that_a_job_on_another_host_may_use_is_watched() {
-    let cli = folder();
+    let cli = cli_with_run();
     cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
     fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\n").unwrap();
     let mut running = cli.alone("run run.toml --output run").start();
     running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere may use run")).unwrap();
-    // The job is renewed there.
+    // The other job renews its file.
     fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\nrenewals: 1\n")
         .unwrap();
     let ended = running.finish().unwrap();

@@ -3,7 +3,7 @@
 use super::part::Part;
 use super::planned::{Ended, PlannedRun};
 use super::table::ResultTable;
-use crate::cli::run::STOPPED;
+use crate::cli::exit_codes::STOPPED;
 use crate::config::sweep::Sweep;
 use crate::config::{ConfigError, Registry, Run};
 use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};

@@ -4,8 +4,9 @@ use super::super::body::Body;
 use super::super::fault::{Action, Activity, Fault};
 use super::super::layout::Rank;
 use super::super::packet::{Packet, Posted, Reduction};
+use super::comm::Comm;
 use super::frame::{Frame, Incoming, PIECE, test};
-use super::world::{Comm, World};
+use super::world::World;
 use crate::number::Number;
 use mpi::ffi;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +34,7 @@ impl<N: Number> Broadcasts<N> {
     /// Collective: every rank calls this.
     pub fn new(world: &World) -> Self {
         let mut new = Self {
-            comm: Comm::duplicate(world),
+            comm: world.duplicate(),
             is_root: world.rank() == 0,
             sending: VecDeque::new(),
             posted: None,
@@ -157,7 +158,7 @@ struct Current<N: Number> {
 impl<N: Number> Reductions<N> {
     /// Collective: every rank calls this; ranks without agents get none.
     pub fn new(world: &World, hosts: bool) -> Option<Self> {
-        let comm = Comm::split(world, hosts)?;
+        let comm = world.split(hosts)?;
         let kind = datatype::<N>()?;
         Some(Self { comm, kind, next: 0, waiting: BTreeMap::new(), current: None })
     }

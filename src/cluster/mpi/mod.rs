@@ -12,6 +12,7 @@
 //! Sums of floating-point numbers are point-to-point by default, because only then are their bits the same on any number of ranks.
 
 mod collectives;
+mod comm;
 mod frame;
 mod wait;
 mod watchdog;

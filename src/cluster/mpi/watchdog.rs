@@ -5,9 +5,8 @@
 
 use super::super::fault;
 use super::super::placement::host;
+use super::comm::Comm;
 use super::frame::test;
-use super::world::{Comm, World};
-use mpi::Threading;
 use mpi::ffi;
 use std::ffi::c_int;
 use std::fmt::Write as _;
@@ -19,16 +18,16 @@ use std::time::{Duration, Instant};
 
 /// The children of a rank in the tree.
 const CHILDREN: u32 = 8;
-/// Beats in the longest silence that is allowed.
+/// At least this many beats fit into the longest silence that is allowed.
 const BEATS: u32 = 12;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
-/// A rank that seems silent is listened to without pauses for this time.
+/// A rank that seems silent is listened to for this time with short pauses.
 const LAST_CHANCE: Duration = Duration::from_secs(1);
 /// How long the report of a silent rank may take.
 const TIME_TO_REPORT: Duration = Duration::from_secs(3);
-/// The pause between looks for the last beats, when the job ends.
-const WHILE_ENDING: Duration = Duration::from_millis(1);
+/// The pause between looks when something is expected at once.
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
 /// A rank that cannot end the job through MPI within this time ends its own process.
 const TIME_TO_ABORT: Duration = Duration::from_secs(10);
 const TAG: c_int = 1;
@@ -76,37 +75,31 @@ impl std::fmt::Display for Silence {
     }
 }
 
-/// The thread that exchanges beats; ends when this is dropped, which every rank does.
+/// The thread that exchanges beats. Dropping it waits for the last beats of the neighbors, so every rank drops its own.
 pub(super) struct Watchdog {
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Ends the job with exit code `code` when a neighbor of this rank is silent for `max_silence`, some seconds after a call of `on_silence`
-    /// at the latest. None if there is nobody to watch, or if MPI allows calls on one thread only. Every rank calls this.
+    /// When a neighbor of this rank is silent for `max_silence`, calls `on_silence` and ends the job with exit code `code`, also if the call
+    /// does not return. The communicator has all ranks, and each of them calls this. MPI must allow calls on several threads.
+    ///
+    /// # Errors
+    /// If no thread can be started.
     pub fn start(
-        world: &World,
+        comm: Comm,
+        rank: u32,
+        size: u32,
         max_silence: Duration,
         code: i32,
         on_silence: impl Fn(&Silence) + Send + 'static,
-    ) -> Option<Self> {
-        let is_possible = !max_silence.is_zero() && mpi::environment::threading_support() >= Threading::Multiple;
-        // All ranks or none.
-        let is_possible = world.agree(if is_possible { Ok(()) } else { Err(String::new()) }).is_ok();
-        if world.size() == 1 || !is_possible {
-            return None;
-        }
-        let beats = Beats {
-            comm: Comm::duplicate(world),
-            rank: world.rank(),
-            interval: (max_silence / BEATS).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
-            max_silence,
-        };
+    ) -> std::io::Result<Self> {
+        let interval = (max_silence / BEATS).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
+        let beats = Beats { comm, rank, interval, max_silence };
         let ending = Arc::new(AtomicBool::new(false));
         let is_ending = ending.clone();
-        let mut neighbors: Vec<Neighbor> =
-            neighbors(world.rank(), world.size()).into_iter().map(|rank| beats.listen_to(rank)).collect();
+        let mut neighbors: Vec<Neighbor> = neighbors(rank, size).into_iter().map(|rank| beats.listen_to(rank)).collect();
         let exchange = move || {
             let silence = beats.exchange(&mut neighbors, &is_ending);
             if let Some(silence) = silence {
@@ -115,14 +108,8 @@ impl Watchdog {
                 beats.end_job(code, move || on_silence(&silence));
             }
         };
-        match std::thread::Builder::new().name("watchdog".into()).spawn(exchange) {
-            Ok(thread) => Some(Self { ending, thread: Some(thread) }),
-            // Nothing works without threads, and the others would miss the beats of this rank.
-            Err(cause) => {
-                crate::log::print_error(&format!("error: rank {}: cannot start a thread: {cause}", world.rank()));
-                world.abort(fault::EXIT_CODE)
-            }
-        }
+        let thread = std::thread::Builder::new().name("watchdog".into()).spawn(exchange)?;
+        Ok(Self { ending, thread: Some(thread) })
     }
 }
 
@@ -155,13 +142,13 @@ struct Beats {
 /// A neighbor and the messages on their way to and from it.
 struct Neighbor {
     rank: u32,
-    /// How long nothing has come from it, without the time in which this process did not run itself.
+    /// How long nothing has come from it, not counting time in which this process was suspended itself.
     silence: Duration,
     last_beat: Option<LastBeat>,
     /// Whether it has sent its last beat.
-    has_ended: bool,
+    has_received_last_beat: bool,
     /// Whether this rank has sent its last beat to it.
-    was_told_the_end: bool,
+    has_sent_last_beat: bool,
     receiving: Option<Message>,
     sending: Option<Message>,
 }
@@ -189,10 +176,10 @@ impl Beats {
             for neighbor in &mut *neighbors {
                 neighbor.silence += listened;
                 self.receive(neighbor);
-                if neighbor.silence >= self.max_silence && !neighbor.has_ended {
+                if neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat {
                     self.listen_closely(neighbor);
                 }
-                if neighbor.silence >= self.max_silence && !neighbor.has_ended {
+                if neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat {
                     return Some(Silence {
                         rank: neighbor.rank,
                         last_beat: neighbor.last_beat.clone(),
@@ -202,11 +189,13 @@ impl Beats {
                 }
                 self.send(neighbor, &host, ending);
             }
-            let is_over = |neighbor: &Neighbor| neighbor.has_ended && neighbor.was_told_the_end && neighbor.sending.is_none();
+            let is_over = |neighbor: &Neighbor| {
+                neighbor.has_received_last_beat && neighbor.has_sent_last_beat && neighbor.sending.is_none()
+            };
             if ending && neighbors.iter().all(is_over) {
                 return None;
             }
-            std::thread::park_timeout(if ending { WHILE_ENDING } else { self.interval });
+            std::thread::park_timeout(if ending { SHORT_PAUSE } else { self.interval });
         }
     }
 
@@ -215,8 +204,8 @@ impl Beats {
             rank,
             silence: Duration::ZERO,
             last_beat: None,
-            has_ended: false,
-            was_told_the_end: false,
+            has_received_last_beat: false,
+            has_sent_last_beat: false,
             receiving: Some(self.receive_from(rank)),
             sending: None,
         }
@@ -235,28 +224,28 @@ impl Beats {
                     neighbor.last_beat = Some(beat);
                     neighbor.receiving = Some(self.receive_from(neighbor.rank));
                 }
-                None => neighbor.has_ended = true,
+                None => neighbor.has_received_last_beat = true,
             }
         }
     }
 
-    /// Listens without pauses for a while: if nobody else calls MPI on this rank, a beat may wait behind a large message.
+    /// Listens with short pauses for a while: if nobody else calls MPI on this rank, a beat may wait behind a large message.
     fn listen_closely(&self, neighbor: &mut Neighbor) {
         let since = Instant::now();
-        while neighbor.silence >= self.max_silence && !neighbor.has_ended && since.elapsed() < LAST_CHANCE {
+        while neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat && since.elapsed() < LAST_CHANCE {
             self.receive(neighbor);
-            std::thread::sleep(WHILE_ENDING);
+            std::thread::sleep(SHORT_PAUSE);
         }
     }
 
     /// Sends a beat, unless the last one is still on its way.
     fn send(&self, neighbor: &mut Neighbor, host: &str, ending: bool) {
         drop(neighbor.sending.take_if(|message| test(&mut message.request)));
-        if neighbor.was_told_the_end || neighbor.sending.is_some() {
+        if neighbor.has_sent_last_beat || neighbor.sending.is_some() {
             return;
         }
         let beat = if ending { Box::new([0; BEAT_BYTES]) } else { compose(host, &fault::describe_activity()) };
-        neighbor.was_told_the_end = ending;
+        neighbor.has_sent_last_beat = ending;
         neighbor.sending = Some(self.send_to(neighbor.rank, beat));
     }
 
@@ -296,7 +285,7 @@ impl Beats {
             let reporting = scope.spawn(report);
             let since = Instant::now();
             while !reporting.is_finished() && since.elapsed() < TIME_TO_REPORT {
-                std::thread::sleep(WHILE_ENDING);
+                std::thread::sleep(SHORT_PAUSE);
             }
             // SAFETY: a plain call, which ends this process and all others.
             unsafe { ffi::MPI_Abort(self.comm.raw(), code) };

@@ -1,8 +1,9 @@
 //! Point-to-point packets: a small packet is one message; large heads and bodies are further messages without intermediate copies.
 
 use super::super::packet::Packet;
+use super::comm::Comm;
 use super::frame::{Frame, Incoming, PIECE, test};
-use super::world::{Comm, World};
+use super::world::World;
 use crate::number::Number;
 use mpi::ffi;
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ impl<N: Number> Wire<N> {
     /// Collective: every rank calls this.
     pub fn new(world: &World) -> Self {
         Self {
-            comm: Comm::duplicate(world),
+            comm: world.duplicate(),
             rank: world.rank(),
             size: world.size() as usize,
             sending: Vec::new(),

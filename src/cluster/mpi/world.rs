@@ -1,5 +1,6 @@
 //! The MPI job: starts it, checks that it has the number of ranks that the launcher started, ends it.
 
+use super::comm::Comm;
 use super::frame::{PIECE, test};
 use super::wait::Backoff;
 use super::watchdog::{Silence, Watchdog};
@@ -103,10 +104,24 @@ impl World {
     }
 
     /// From now on, the job ends with exit code `code` if any rank is silent for `max_silence`, after a call of `on_silence` on a rank that
-    /// has noticed it. Zero waits forever. Returns whether ranks are watched. Every rank calls this.
+    /// has noticed it. Returns whether ranks are watched: not if `max_silence` is zero, if there is one rank, or if MPI on any rank allows
+    /// calls on one thread only. Every rank calls this.
     pub fn watch(&mut self, max_silence: Duration, code: i32, on_silence: impl Fn(&Silence) + Send + 'static) -> bool {
-        self.watchdog = Watchdog::start(self, max_silence, code, on_silence);
-        self.watchdog.is_some()
+        let is_possible = !max_silence.is_zero() && mpi::environment::threading_support() >= Threading::Multiple;
+        // All ranks or none.
+        let is_possible = self.agree(if is_possible { Ok(()) } else { Err(String::new()) }).is_ok();
+        if self.size() == 1 || !is_possible {
+            return false;
+        }
+        match Watchdog::start(self.duplicate(), self.rank(), self.size(), max_silence, code, on_silence) {
+            Ok(watchdog) => self.watchdog = Some(watchdog),
+            // Nothing works without threads, and the others would miss the beats of this rank.
+            Err(cause) => {
+                crate::log::print_error(&format!("error: rank {}: cannot start a thread: {cause}", self.rank()));
+                self.abort(super::EXIT_CODE)
+            }
+        }
+        true
     }
 
     /// The MPI library in use, initialized or not.
@@ -230,6 +245,16 @@ impl World {
         Err(format!("rank {lowest}: {}", String::from_utf8_lossy(&error)))
     }
 
+    /// A communicator of all ranks of its own. Every rank calls this.
+    pub(super) fn duplicate(&self) -> Comm {
+        Comm::duplicate(self.comm.as_raw())
+    }
+
+    /// A communicator of the ranks with `member`, in order. Every rank calls this; the others get none.
+    pub(super) fn split(&self, member: bool) -> Option<Comm> {
+        Comm::split(self.comm.as_raw(), self.comm.rank(), member)
+    }
+
     /// Waits for all ranks.
     pub(super) fn barrier(&self) {
         // SAFETY: takes no buffers.
@@ -256,48 +281,5 @@ fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
     let (backoff, no_results) = (Backoff::new(), crossbeam_channel::never::<()>());
     while !test(&mut request) {
         backoff.wait(&no_results, false);
-    }
-}
-
-/// A communicator of the engine; all its operations must have completed when it is dropped.
-pub(super) struct Comm(ffi::MPI_Comm);
-
-// SAFETY: a handle. It is moved to another thread only where MPI allows calls on several threads.
-unsafe impl Send for Comm {}
-
-impl Comm {
-    /// All ranks; every rank calls this.
-    pub fn duplicate(world: &World) -> Self {
-        let mut comm = MaybeUninit::uninit();
-        // SAFETY: the call writes the new communicator.
-        Self(unsafe {
-            ffi::MPI_Comm_dup(world.comm.as_raw(), comm.as_mut_ptr());
-            comm.assume_init()
-        })
-    }
-
-    /// The ranks with `member`, in order. Collective: every rank calls this; the others get none.
-    pub fn split(world: &World, member: bool) -> Option<Self> {
-        let mut comm = MaybeUninit::uninit();
-        // SAFETY: the call writes the new communicator, which is null on the other ranks.
-        let comm = unsafe {
-            let color = if member { 0 } else { ffi::RSMPI_UNDEFINED };
-            ffi::MPI_Comm_split(world.comm.as_raw(), color, world.comm.rank(), comm.as_mut_ptr());
-            comm.assume_init()
-        };
-        // Not `then_some`: the null communicator of the other ranks must not be freed.
-        member.then(|| Self(comm))
-    }
-
-    /// For MPI calls.
-    pub fn raw(&self) -> ffi::MPI_Comm {
-        self.0
-    }
-}
-
-impl Drop for Comm {
-    fn drop(&mut self) {
-        // SAFETY: the communicator was made by this type and is not used any more.
-        unsafe { ffi::MPI_Comm_free(&raw mut self.0) };
     }
 }
