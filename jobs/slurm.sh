@@ -155,6 +155,8 @@ until_time_limit() { # until_time_limit COMMAND...
     done
     trap 'finish 75' USR1
     [ -z "$watcher" ] || { kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null; }
+    # SIGUSR1 kills a launcher that is about to start or to end (128 + 10). The run is not started, saved or finished: another job finds out.
+    [ "$code" != 138 ] || code=75
     # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options.
     if [ "$code" = 1 ] && [ "$requeues" -gt 0 ] && [ ! -s "$started" ]; then code=205; fi
     return "$code"
