@@ -26,28 +26,24 @@ pub fn is_json() -> bool {
     WRITER.get().is_some()
 }
 
-/// Prints a line. As text, `prefix` stands before it; JSON has its own time and host.
-pub fn print(prefix: &str, text: &str) {
+/// Prints a line, about one of several runs if its title is given. As text, `prefix` stands before it; JSON has its own time and host.
+pub fn print(prefix: &str, run: Option<&str>, text: &str) {
     write(match WRITER.get() {
-        None => format!("mpibayes: {prefix}{text}\n"),
-        Some(writer) => json(writer, None, text) + "\n",
+        None => format!("mpibayes: {prefix}{}{text}\n", run.map(|run| format!("{run}: ")).unwrap_or_default()),
+        Some(writer) => json(writer, run, text) + "\n",
     });
+}
+
+/// Prints a note.
+pub fn note(text: &str) {
+    print("", None, &format!("note: {text}"));
 }
 
 /// Prints why this process fails.
 pub fn print_error(text: &str) {
     write(match WRITER.get() {
         None => format!("mpibayes: {text}\n"),
-        Some(writer) if text.starts_with("error: ") => json(writer, None, text) + "\n",
-        Some(writer) => json(writer, None, &format!("error: {text}")) + "\n",
-    });
-}
-
-/// Prints a line about the run with this title, one of several.
-pub fn print_of_run(title: &str, text: &str) {
-    write(match WRITER.get() {
-        None => format!("mpibayes: {title}: {text}\n"),
-        Some(writer) => json(writer, Some(title), text) + "\n",
+        Some(writer) => json(writer, None, &format!("error: {}", text.strip_prefix("error: ").unwrap_or(text))) + "\n",
     });
 }
 

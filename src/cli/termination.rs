@@ -67,10 +67,7 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
     });
     if !is_watched && world.size() > 1 && !max_silence.is_zero() && world.rank() == 0 {
         let level = world.thread_level();
-        log::print(
-            "",
-            &format!("note: this MPI library allows calls on one thread only ({level}): silent ranks are not noticed"),
-        );
+        log::note(&format!("this MPI library allows calls on one thread only ({level}): silent ranks are not noticed"));
     }
 }
 

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::codec::Raw;
 use super::fault::{Fault, Result};
 use super::layout::{AgentId, Rank};
-use super::packing::{is_plausible, pack, unpack};
+use super::packing::{pack_saved, unpack_saved};
 use super::record::Record;
 use super::request::Route;
 use super::states::{SavedState, StateStore};
@@ -147,7 +147,7 @@ pub(super) struct SavedBody {
 impl SavedBody {
     /// The values as bytes, packed if that is shorter and [`load`](Self::load) accepts it, and whether they are.
     pub fn to_bytes<N: Number>(body: &Body<N>) -> (Vec<u8>, bool) {
-        match pack(body).filter(|packed| is_plausible(body.len(), packed.len())) {
+        match pack_saved(body) {
             Some(packed) => (packed, true),
             None => (body.bytes().to_vec(), false),
         }
@@ -160,10 +160,7 @@ impl SavedBody {
     pub fn load<N: Number>(self, store: Option<&dyn StateStore>) -> Result<Body<N>> {
         let bytes = self.bytes.load(store)?;
         let body: Body<N> = match self.is_packed {
-            true if !is_plausible(self.values, bytes.len()) => {
-                return Err(format!("a saved sum has {} values in {} bytes", self.values, bytes.len()).into());
-            }
-            true => unpack::<N>(&bytes, self.values)?.into(),
+            true => unpack_saved::<N>(&bytes, self.values).map_err(|cause| format!("a saved sum: {cause}"))?.into(),
             false => Body::from_bytes(&bytes)?,
         };
         match body.len() == self.values {
@@ -313,8 +310,10 @@ mod tests {
             assert_eq!(seen, vec![1; ranks]);
         }
     }
+
     #[test]
     fn saved_bodies_survive_and_damaged_ones_do_not_exhaust_memory() {
+        use super::super::packing::is_plausible;
         let sparse = |values: usize, filled: usize| {
             let mut body = vec![0_i32; values];
             (0..filled).for_each(|at| body[at * (values / filled)] = 7);

@@ -90,6 +90,19 @@ pub(super) fn is_plausible(numbers: usize, bytes: usize) -> bool {
     numbers <= bytes.saturating_mul(MAX_VALUES_PER_BYTE).max(ALWAYS_PLAUSIBLE)
 }
 
+/// The packed values for a file, if that is shorter and [`unpack_saved`] accepts them.
+pub(super) fn pack_saved<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
+    pack(numbers).filter(|packed| is_plausible(numbers.len(), packed.len()))
+}
+
+/// Unpacks an array of length `numbers` from a file, which may be damaged.
+///
+/// # Errors
+/// If the bytes are not those of a packed array of this length, or so many values would take far more memory than they have bytes.
+pub(super) fn unpack_saved<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
+    if is_plausible(numbers, bytes.len()) { unpack(bytes, numbers) } else { Err(damaged(numbers)) }
+}
+
 /// Integers inside a saved state, which are packed if that is shorter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packed(pub Vec<i32>);
@@ -101,7 +114,7 @@ impl Serialize for Packed {
         fn plain<S: Serializer>(numbers: &&[i32], serializer: S) -> Result<S::Ok, S::Error> {
             raw::serialize(numbers, serializer)
         }
-        match pack(&self.0).filter(|packed| is_plausible(self.0.len(), packed.len())) {
+        match pack_saved(&self.0) {
             Some(packed) => (self.0.len() as u64, true, Raw(packed)).serialize(serializer),
             None => (self.0.len() as u64, false, Plain(&self.0)).serialize(serializer),
         }
@@ -113,8 +126,7 @@ impl<'de> Deserialize<'de> for Packed {
         let (numbers, is_packed, bytes) = <(u64, bool, Raw<u8>)>::deserialize(deserializer)?;
         let count = usize::try_from(numbers).unwrap_or(usize::MAX);
         let integers = match is_packed {
-            true if is_plausible(count, bytes.0.len()) => unpack(&bytes.0, count).map_err(D::Error::custom)?,
-            true => return Err(D::Error::custom(damaged(count))),
+            true => unpack_saved(&bytes.0, count).map_err(D::Error::custom)?,
             false => bytemuck::allocation::pod_collect_to_vec(&bytes.0[..bytes.0.len() / 4 * 4]),
         };
         if integers.len() == count { Ok(Self(integers)) } else { Err(D::Error::custom(damaged(count))) }

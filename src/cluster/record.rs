@@ -81,8 +81,7 @@ impl Extents {
 
     /// The number of draws of each chain of a group, from chain 0 to the last chain that has draws.
     pub fn lengths(&self, group: &str) -> Vec<u64> {
-        let last = self.0.get(group).and_then(|chains| chains.keys().next_back());
-        last.map_or_else(Vec::new, |&last| (0..=last).map(|chain| self.of(group, chain)).collect())
+        (0..self.chains(group)).map_while(|chain| u32::try_from(chain).ok()).map(|chain| self.of(group, chain)).collect()
     }
 }
 

@@ -69,7 +69,7 @@ fn longer_run(
             return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone(), until }.into());
         }
         if matches!(typed.value, Amount::More(_)) {
-            log::print("", "note: the run is being made longer already, and continues to that end: +N is not added again");
+            log::note("the run is being made longer already, and continues to that end: +N is not added again");
         }
         return Ok(Run::Table(run.clone()));
     }

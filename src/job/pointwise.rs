@@ -126,7 +126,7 @@ pub(super) fn kept_values(rows: u64, draws: u64) -> u64 {
 /// Which draws are kept, or none, after a note that says why.
 fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) -> Result<Option<Kept>, JobError> {
     let nothing = |why: String| {
-        log::print("", &format!("note: evaluate.pointwise keeps nothing: {why}"));
+        log::note(&format!("evaluate.pointwise keeps nothing: {why}"));
         Ok(None)
     };
     if temperature != 1.0 {
@@ -151,12 +151,9 @@ fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) ->
     let values = chains * draws * rows;
     if values > MANY_VALUES || draws < shortest {
         let size = 16e-9 * values as f64;
-        log::print(
-            "",
-            &format!(
-                "note: evaluate.pointwise keeps {draws} of {shortest} draws of each chain, and makes the result file up to {size:.1} GB larger"
-            ),
-        );
+        log::note(&format!(
+            "evaluate.pointwise keeps {draws} of {shortest} draws of each chain, and makes the result file up to {size:.1} GB larger"
+        ));
     }
     Ok(Some(Kept { chains, draws, shortest }))
 }

@@ -136,12 +136,7 @@ impl Reporting {
     /// Prints a message on standard error.
     pub fn print(&self, text: &str) {
         if !self.is_quiet() {
-            match (log::is_json(), self.title()) {
-                (true, Some(title)) => log::print_of_run(title, text),
-                (_, title) => {
-                    log::print(&self.prefix(), &title.map_or_else(|| text.to_owned(), |title| format!("{title}: {text}")))
-                }
-            }
+            log::print(&self.prefix(), self.title(), text);
         }
     }
 

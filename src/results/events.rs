@@ -1,7 +1,7 @@
 //! What happened to a run: its stops and resumes, attempts to save that failed, checkpoints that were damaged.
 //!
-//! The file `events.jsonl` in the folder of a run has a line of JSON for each event. It is written at once, so that it also tells of a job that
-//! was killed.
+//! The file `events.jsonl` in the folder of a run has a line of JSON for each event. It is written at once, so that the events of a job that
+//! was killed are kept.
 
 use super::lock::this_job;
 use crate::text;

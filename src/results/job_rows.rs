@@ -38,28 +38,28 @@ pub(super) struct Saves {
 /// Replaces the rows about jobs by those of a checkpoint. `saving_seconds` is that of all jobs of the run.
 pub(super) fn replace(rows: &mut Vec<Row>, checkpoint: &Checkpoint, saves: Saves, saving_seconds: f64) {
     rows.retain(|row| !ALL.contains(&row.table.as_str()));
-    let mut add = |table: &str, step: u64, agent: Option<u32>, values: Vec<(String, f64)>| {
-        rows.push(Row { table: table.into(), step, agent, values });
+    let mut add = |table: &str, agent: Option<u32>, values: Vec<(String, f64)>| {
+        rows.push(Row { table: table.into(), step: 0, agent, values });
     };
     let AgentBytes { received, sent } = checkpoint.bytes;
-    add(AGENT_BYTES, 0, None, named(&[("received", received as f64), ("sent", sent as f64)]));
+    add(AGENT_BYTES, None, named(&[("received", received as f64), ("sent", sent as f64)]));
     let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
         let purpose = purpose.replace(' ', "_");
         [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
     });
-    add(TRAFFIC, 0, None, traffic.collect());
+    add(TRAFFIC, None, traffic.collect());
     let TimeSpent { server, server_monitoring, .. } = checkpoint.spent;
-    add(PHASES, 0, None, named(&[("server", server), ("evaluation", server_monitoring), ("saving", saving_seconds)]));
+    add(PHASES, None, named(&[("server", server), ("evaluation", server_monitoring), ("saving", saving_seconds)]));
     for (&agent, spent) in &checkpoint.spent.agents {
         let AgentTime { tasks, after_report, monitoring } = *spent;
-        add(PHASES, 0, Some(agent), named(&[("tasks", tasks), ("after_report", after_report), ("evaluation", monitoring)]));
+        add(PHASES, Some(agent), named(&[("tasks", tasks), ("after_report", after_report), ("evaluation", monitoring)]));
     }
     for (&rank, report) in &checkpoint.ranks {
-        add(RANKS, 0, None, of_rank(rank, report));
+        add(RANKS, None, of_rank(rank, report));
         for (&to, flow) in &report.usage.sent_to {
             let values =
                 [("from", rank.into()), ("to", to.into()), ("messages", flow.messages as f64), ("bytes", flow.bytes as f64)];
-            add(TRAFFIC_BETWEEN_RANKS, 0, None, named(&values));
+            add(TRAFFIC_BETWEEN_RANKS, None, named(&values));
         }
     }
     let Saves { count, states_seconds, results_seconds, checkpoint_seconds, states_bytes, results_bytes, checkpoint_bytes } =
@@ -74,7 +74,7 @@ pub(super) fn replace(rows: &mut Vec<Row>, checkpoint: &Checkpoint, saves: Saves
             ("results_bytes", results_bytes as f64),
             ("checkpoint_bytes", checkpoint_bytes as f64),
         ];
-        add(SAVES, 0, None, named(&values));
+        add(SAVES, None, named(&values));
     }
 }
 

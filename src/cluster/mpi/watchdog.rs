@@ -9,7 +9,6 @@ use super::comm::Comm;
 use super::frame::test;
 use mpi::ffi;
 use std::ffi::c_int;
-use std::fmt::Write as _;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,10 +175,8 @@ impl Beats {
             for neighbor in &mut *neighbors {
                 neighbor.silence += listened;
                 self.receive(neighbor);
-                if neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat {
-                    self.listen_closely(neighbor);
-                }
-                if neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat {
+                self.listen_closely(neighbor);
+                if self.is_silent(neighbor) {
                     return Some(Silence {
                         rank: neighbor.rank,
                         last_beat: neighbor.last_beat.clone(),
@@ -229,10 +226,15 @@ impl Beats {
         }
     }
 
-    /// Listens with short pauses for a while: if nobody else calls MPI on this rank, a beat may wait behind a large message.
+    fn is_silent(&self, neighbor: &Neighbor) -> bool {
+        neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat
+    }
+
+    /// Listens to a neighbor that seems silent for a while, with short pauses. If nothing else on this rank calls MPI, a beat may wait behind a
+    /// large message.
     fn listen_closely(&self, neighbor: &mut Neighbor) {
         let since = Instant::now();
-        while neighbor.silence >= self.max_silence && !neighbor.has_received_last_beat && since.elapsed() < LAST_CHANCE {
+        while self.is_silent(neighbor) && since.elapsed() < LAST_CHANCE {
             self.receive(neighbor);
             std::thread::sleep(SHORT_PAUSE);
         }
@@ -295,9 +297,7 @@ impl Beats {
 
 /// A beat: the host, a line break, what the rank is doing, and zeros.
 fn compose(host: &str, doing: &str) -> Box<[u8; BEAT_BYTES]> {
-    let mut text = String::with_capacity(BEAT_BYTES);
-    // Writing to a string does not fail.
-    let _ = write!(text, "{host}\n{doing}");
+    let text = format!("{host}\n{doing}");
     let mut bytes = Box::new([0; BEAT_BYTES]);
     // The last byte stays zero.
     let len = (0..BEAT_BYTES.min(text.len() + 1)).rev().find(|&len| text.is_char_boundary(len)).unwrap_or(0);

@@ -183,18 +183,18 @@ impl World {
             let (send, receive) = ((&raw const length).cast::<c_void>(), lengths.as_mut_ptr().cast());
             ffi::MPI_Igather(send, 1, ffi::RSMPI_INT32_T, receive, 1, ffi::RSMPI_INT32_T, 0, comm, request)
         });
-        let starts: Vec<c_int> = std::iter::once(0)
-            .chain(lengths.iter().scan(0, |end: &mut c_int, length| {
-                *end = end.saturating_add(*length);
-                Some(*end)
-            }))
-            .collect();
-        let Some(total) = lengths.iter().try_fold(0, |sum: c_int, length| sum.checked_add(*length)) else {
+        if lengths.iter().try_fold(0, |sum: c_int, length| sum.checked_add(*length)).is_none() {
             // Only rank 0 knows all lengths, and the others already wait for it.
             crate::log::print_error("error: rank 0: the ranks have more than 2 GiB for it in one message");
             self.abort(super::EXIT_CODE)
-        };
-        let total = total.unsigned_abs() as usize;
+        }
+        let starts: Vec<c_int> = std::iter::once(0)
+            .chain(lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            }))
+            .collect();
+        let total = starts.last().map_or(0, |&end| end as usize);
         // The address of an empty array may be that of MPI_IN_PLACE, 1, which is refused here.
         let mut all = vec![0_u8; total.max(1)];
         let mine = if mine.is_empty() { &[0][..] } else { mine };
