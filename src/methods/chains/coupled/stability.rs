@@ -6,16 +6,18 @@
 
 use super::center::CenterDynamics;
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 /// The smallest curvature λ that is tested, in units of κ.
 const MIN_CURVATURE: f64 = 1e-3;
 /// The number of curvatures that are tested, in a geometric sequence up to the largest one that the steps allow.
 const CURVATURES: u32 = 40;
-/// The number of chains in the test is at most this.
-const MAX_CHAINS: u32 = 12;
+/// More chains are represented by so many: each stands for several that exchange at the same time.
+const MAX_CHAINS: u32 = 32;
 /// Tolerance on a spectral radius of 1.
 const TOLERANCE: f64 = 1e-6;
+/// A spectral radius is estimated from the size of so high a power, 2 to this, that constant factors no longer count.
+const SQUARINGS: u32 = 29;
 
 /// The mean dynamics of a step of a chain.
 #[derive(Clone, Copy)]
@@ -106,7 +108,7 @@ fn power(map: &Array2<f64>, mut times: u64) -> Array2<f64> {
 /// The spectral radius of a map, by repeated squaring.
 fn spectral_radius(mut map: Array2<f64>) -> f64 {
     let (mut log, mut times) = (0.0, 1.0);
-    for _ in 0..24 {
+    for _ in 0..=SQUARINGS {
         let largest = map.iter().fold(0.0_f64, |most, entry| most.max(entry.abs()));
         if !(largest.is_finite() && map.iter().all(|entry| entry.is_finite())) {
             return f64::INFINITY;
@@ -147,22 +149,28 @@ pub(in crate::methods) fn asynchronous_is_stable(
     center: CenterDynamics,
     period: u64,
 ) -> bool {
+    steps
+        .curvatures(kappa, kappa)
+        .all(|lambda| asynchronous_growth(steps, kappa, lambda, chains, center, period) < 1.0 + TOLERANCE)
+}
+
+/// The spectral radius of a round in which each chain exchanges once.
+fn asynchronous_growth(steps: Steps, kappa: f64, lambda: f64, chains: u32, center: CenterDynamics, period: u64) -> f64 {
     let k = chains.min(MAX_CHAINS) as usize;
-    // θ_i, v_i, each chain's copy of the center, the center's copy of each chain; c, u.
-    let size = 4 * k + 2;
-    let center_at = [4 * k, 4 * k + 1];
-    let known: Vec<usize> = (3 * k..4 * k).collect();
+    // θ_i, v_i, the center's copy of each chain; c, u. A chain moves right after it has received c, so that it needs no copy.
+    let size = 3 * k + 2;
+    let (copies, center_at) = (2 * k, [3 * k, 3 * k + 1]);
+    let known: Vec<usize> = (copies..3 * k).collect();
     let time = steps.time() * period as f64 / k as f64;
-    let flow = center_flow(size, center, kappa * k as f64, time, center_at, &known);
-    steps.curvatures(kappa, kappa).all(|lambda| {
-        let round = (0..k).fold(Array2::eye(size), |map, i| {
-            let sends = identity_except(size, &[(3 * k + i, &[(i, 1.0)])]);
-            let receives = identity_except(size, &[(2 * k + i, &[(4 * k, 1.0)])]);
-            let moves = power(&steps.step(size, [i, k + i, 2 * k + i], lambda, kappa, None), period);
-            moves.dot(&receives).dot(&flow).dot(&sends).dot(&map)
-        });
-        spectral_radius(round) < 1.0 + TOLERANCE
-    })
+    let flow = center_flow(size, center, kappa * f64::from(chains), time, center_at, &known);
+    let sends = identity_except(size, &[(copies, &[(0, 1.0)])]);
+    let moves = power(&steps.step(3, [0, 1, 2], lambda, kappa, None), period);
+    let row = |of: usize| [0, k, center_at[0]].into_iter().zip(moves.row(of).to_vec()).collect::<Vec<_>>();
+    let moves = identity_except(size, &[(0, &row(0)), (k, &row(1))]);
+    // With the chains renumbered after each exchange, all exchanges of a round are the same map.
+    let renumbered = |of: usize| if of < 3 * k { of / k * k + (of + 1) % k } else { of };
+    let exchange = moves.dot(&flow).dot(&sends).select(Axis(0), &(0..size).map(renumbered).collect::<Vec<_>>());
+    spectral_radius(exchange).powi(k as i32)
 }
 
 /// Whether synchronous chains are stable that extrapolate the center with its velocity.
@@ -228,5 +236,55 @@ mod tests {
         let kicks = |kappa: f64| kicks_are_stable(chains, kappa, 4, 1.0, 1.0, 1);
         assert!(kicks(1.0) && !kicks(200.0));
         assert!(!asynchronous_is_stable(Steps::FirstOrder(1.0), 1.9, 6, CenterDynamics::FirstOrder, 1));
+    }
+
+    /// The same for many chains, found by eigenvalues of the whole map.
+    #[test]
+    fn resonances_of_many_chains_are_found() {
+        let is_stable =
+            |kappa, period, chains| asynchronous_is_stable(Steps::SecondOrder(DYNAMICS), kappa, chains, CENTER, period);
+        assert!(!is_stable(2.0, 16, 20) && is_stable(1.5, 8, 20) && is_stable(2.5, 8, 32));
+    }
+
+    /// A round of exchanges as one map of all values, each chain's copy of the center among them.
+    fn whole_round(steps: Steps, kappa: f64, lambda: f64, k: usize, center: CenterDynamics, period: u64) -> Array2<f64> {
+        let size = 4 * k + 2;
+        let known: Vec<usize> = (3 * k..4 * k).collect();
+        let time = steps.time() * period as f64 / k as f64;
+        let flow = center_flow(size, center, kappa * k as f64, time, [4 * k, 4 * k + 1], &known);
+        (0..k).fold(Array2::eye(size), |map, i| {
+            let sends = identity_except(size, &[(3 * k + i, &[(i, 1.0)])]);
+            let receives = identity_except(size, &[(2 * k + i, &[(4 * k, 1.0)])]);
+            let moves = power(&steps.step(size, [i, k + i, 2 * k + i], lambda, kappa, None), period);
+            moves.dot(&receives).dot(&flow).dot(&sends).dot(&map)
+        })
+    }
+
+    #[test]
+    fn a_round_is_a_power_of_an_exchange() {
+        let second = Steps::SecondOrder(DYNAMICS);
+        let cases = [
+            (second, CENTER, 2.0, 0.05, 16, 20),
+            (second, CENTER, 1.5, 0.01, 8, 20),
+            (second, CENTER, 2.5, 30.0, 8, 32),
+            (second, CENTER, 1.0, 1.0, 3, 1),
+            (second, CENTER, 0.3, 2.0, 40, 16),
+            (Steps::FirstOrder(1.0), CenterDynamics::FirstOrder, 1.9, 0.05, 1, 16),
+        ];
+        for (steps, center, kappa, lambda, period, chains) in cases {
+            let whole = spectral_radius(whole_round(steps, kappa, lambda, chains as usize, center, period));
+            let found = asynchronous_growth(steps, kappa, lambda, chains, center, period);
+            assert!((found - whole).abs() < 1e-6, "{chains} chains, κ = {kappa}: {found}, not {whole}");
+        }
+    }
+
+    #[test]
+    fn few_chains_represent_many_near_the_bound() {
+        let second = Steps::SecondOrder(DYNAMICS);
+        for (kappa, lambda, period) in [(2.0, 0.05, 16), (1.5, 0.01, 8)] {
+            let whole = spectral_radius(whole_round(second, kappa, lambda, 48, CENTER, period));
+            let found = asynchronous_growth(second, kappa, lambda, 48, CENTER, period);
+            assert!((found - whole).abs() < 0.01 * (1.0 - whole).abs().max(0.01), "κ = {kappa}: {found}, not {whole}");
+        }
     }
 }
