@@ -18,6 +18,8 @@ fuzz_target!(|data: &[u8]| {
         header: [Header::Detect, Header::Yes, Header::No][usize::from(first / 4 % 3)],
         label: column(first / 16),
         drop: (0..second % 3).map(|i| column(second / 3 + i)).collect(),
+        decimal_comma: second >= 128,
+        ..TableLayout::default()
     };
     let Ok(mut table) = Source::of_bytes(Path::new("x"), file).and_then(|source| Table::of_text(source, &layout)) else { return };
     let features = table.features();

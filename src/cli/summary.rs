@@ -5,6 +5,7 @@ use super::output::print;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::coefficients::{CoefficientOptions, Interval, IntervalKind, Per};
+use crate::report::operation::Operation;
 use crate::report::summary::Summary;
 use crate::text;
 use anyhow::{Context, bail, ensure};
@@ -51,7 +52,7 @@ pub struct SummaryArgs {
     #[arg(short, long, requires = "draws")]
     pub force: bool,
     /// Show how the run was carried out: what each rank did with its time, what saving took, and what happened
-    #[arg(long, conflicts_with_all = ["json", "get", "all"])]
+    #[arg(long, conflicts_with_all = ["json", "get", "all", "interval", "kind", "per", "draws"])]
     pub ranks: bool,
     /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether draws can be used,
     /// `none` without draws
@@ -88,13 +89,18 @@ pub(super) fn per(typed: &str) -> Result<Per, String> {
 /// # Errors
 /// When there is no such run, its results cannot be read, or it has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
+    let results = RunResults::open(&args.run)?;
+    if args.ranks {
+        print(&Operation::of(&results)?.text()).context("cannot print the summary")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = CoefficientOptions {
         interval: Interval::chosen(args.interval, args.kind),
         per: args.per.clone(),
         draws: args.draws.is_some(),
         ..CoefficientOptions::default()
     };
-    let summary = Summary::with_coefficients(&RunResults::open(&args.run)?, args.all, &options)?;
+    let summary = Summary::with_coefficients(&results, args.all, &options)?;
     ensure!(
         args.per.is_empty() || summary.coefficients.is_some(),
         "--per: this run has no coefficients in the units of the data"
@@ -103,7 +109,6 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
         write_draws(&summary, path, args.force)?;
     }
     let text = match &args.get {
-        _ if args.ranks => summary.operation.text(),
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",
         None => summary.text(args.all),
