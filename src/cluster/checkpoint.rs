@@ -6,7 +6,7 @@ use super::fault::BoxError;
 use super::layout::{AgentId, Rank};
 use super::method::Progress;
 use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
-use super::record::{Extents, Record, StoredByRank};
+use super::record::{Extents, Record, StoredDraws};
 use super::request::{EncodedRequest, Route};
 use super::states::{SavedState, StateStore, StoredState};
 use super::usage::RankReport;
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub struct Checkpoint {
     /// The method's name.
     pub method: String,
@@ -34,9 +35,9 @@ pub struct Checkpoint {
     pub records: Vec<Record>,
     /// The number of draws that the recorder has written elsewhere; filled by the recorder.
     pub recorded_draws: Extents,
-    /// The amount that each rank has stored since the last checkpoint, for the recorder to collect; not saved.
+    /// The draws that ranks have stored, for the recorder to collect; not saved.
     #[serde(skip)]
-    pub stored: StoredByRank,
+    pub stored: Vec<StoredDraws>,
     /// What each rank has done in this job; not saved.
     #[serde(skip)]
     pub ranks: BTreeMap<Rank, RankReport>,

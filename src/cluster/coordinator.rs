@@ -7,7 +7,7 @@ use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
 use super::method::{Order, Progress};
 use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
-use super::record::{Extents, Record, StoredByRank};
+use super::record::{Extents, Record, StoredDraws};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::states::{SavedState, StateStore};
 use super::usage::RankReport;
@@ -47,8 +47,8 @@ pub(super) struct Coordinator<N: Number> {
     pub responses: u64,
     /// Records since the driver last took them.
     pub records: Vec<Record>,
-    /// The amount that each rank has stored since the last checkpoint.
-    pub stored: StoredByRank,
+    /// The draws that ranks have stored and the recorder may not have collected.
+    pub stored: Vec<StoredDraws>,
     pub traffic: Traffic,
     pub spent: TimeSpent,
     /// Bytes that agents have received and sent, of the responses that the server has received.
@@ -136,7 +136,7 @@ impl<N: Number> Coordinator<N> {
             progress: Progress::default(),
             responses: 0,
             records: Vec::new(),
-            stored: StoredByRank::new(),
+            stored: Vec::new(),
             traffic: Traffic::default(),
             spent: TimeSpent::default(),
             bytes: AgentBytes::default(),

@@ -46,7 +46,7 @@ pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress
 pub use options::{Collectives, DrawStore, IntegerSums, JobOptions, RequestDelivery, Sums};
 pub use packet::{AgentBytes, AgentTime, TimeSpent, Traffic};
 pub use packing::Packed;
-pub use record::StoredByRank;
+pub use record::StoredDraws;
 pub use request::{AgentReportOf, RequestOf, ResponseOf};
 pub use run::{AfterCheckpoint, Outcome, Recorder, Status};
 pub use states::{NotSaved, PartId, SavedState, StateStore, StoredState, WriteState};

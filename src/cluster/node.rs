@@ -228,7 +228,7 @@ impl<N: Number> Node<N> {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.ranks.entry(rank).or_default().usage.add(*usage);
                     coordinator.records.extend(records);
-                    coordinator.stored.insert(rank, stored);
+                    coordinator.stored.extend(stored);
                     coordinator.receive_states(agents, transfers, &traffic, spent, (failure, saving_seconds));
                 }
             }
@@ -507,7 +507,7 @@ impl<N: Number> Node<N> {
         let Some(Quiescing { saved_here, wants_states, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let since = Instant::now();
-        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
+        let stored = self.store.as_ref().map_or(Ok(Vec::new()), |store| guard(recording, || store.flush()))?;
         if self.store.is_some() {
             self.note_saving(Doing::Recording, since);
         }

@@ -1,7 +1,7 @@
 //! The options of a job: seed, threads, use of MPI collectives, and where draws are stored.
 
 use super::fault::Result;
-use super::record::DrawBlock;
+use super::record::{DrawBlock, StoredDraws};
 use super::states::StateStore;
 use super::timeline::Timeline;
 use crate::random::Seed;
@@ -56,12 +56,11 @@ pub trait DrawStore: std::fmt::Debug + Send + Sync {
     /// If they cannot be stored; ends the job.
     fn put(&self, draws: Vec<DrawBlock>) -> Result<()>;
 
-    /// Makes everything that was put since the last call available to the recorder, and returns its amount in the store's own
-    /// unit, such as bytes.
+    /// Makes everything that was put since the last call available to the recorder, and returns all that the recorder may not have collected.
     ///
     /// # Errors
     /// If it cannot be made available; ends the job.
-    fn flush(&self) -> Result<u64>;
+    fn flush(&self) -> Result<Vec<StoredDraws>>;
 }
 
 /// Which communication uses MPI's collectives rather than point-to-point messages. Only `float_sums` affects the bits of results. The

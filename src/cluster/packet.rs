@@ -5,7 +5,7 @@ use super::codec::Raw;
 use super::fault::{Fault, Result};
 use super::layout::{AgentId, Rank};
 use super::packing::{pack_saved, unpack_saved};
-use super::record::Record;
+use super::record::{Record, StoredDraws};
 use super::request::Route;
 use super::states::{SavedState, StateStore};
 use super::usage::{Flow, RankUsage};
@@ -57,8 +57,8 @@ pub(super) enum Head {
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, AgentTime)>,
-        /// The amount that the rank has stored since the last checkpoint.
-        stored: u64,
+        /// The draws that the rank has stored and the recorder may not have collected.
+        stored: Vec<StoredDraws>,
         /// Why the rank could not store its states.
         failure: Option<String>,
         /// The time that it took to save them.

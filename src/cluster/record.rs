@@ -1,7 +1,7 @@
 //! Records of a run: rows of tables and draws.
 
 use super::codec::raw;
-use super::layout::Rank;
+use super::states::PartId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -85,5 +85,11 @@ impl Extents {
     }
 }
 
-/// The amount that each rank has stored since the last checkpoint, in the unit of its store.
-pub type StoredByRank = BTreeMap<Rank, u64>;
+/// Draws that a rank has stored, for the recorder to collect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredDraws {
+    /// What identifies them.
+    pub part: PartId,
+    /// Their amount in the unit of the store.
+    pub amount: u64,
+}

@@ -20,8 +20,11 @@ pub trait Recorder {
     fn write(&mut self, records: Vec<Record>) -> Result<()>;
 
     /// Whether to take a checkpoint now; by default never.
-    fn wants_checkpoint(&mut self, _status: Status) -> bool {
-        false
+    ///
+    /// # Errors
+    /// If the run can no longer be recorded; ends the job.
+    fn wants_checkpoint(&mut self, _status: Status) -> Result<bool> {
+        Ok(false)
     }
 
     /// Called with every checkpoint, and with a last one when the run is over. By default nothing is saved and the run continues.
@@ -116,8 +119,15 @@ pub(super) fn serve_recorder<N: Number>(
             return Ok(Some(Outcome { finished, seconds, traffic }));
         }
         node.resume()?;
-    } else if guard(activity, || Ok(recorder.wants_checkpoint(status)))? {
-        coordinator.drain();
+    } else {
+        let since = Instant::now();
+        if guard(activity, || recorder.wants_checkpoint(status))? {
+            coordinator.drain();
+        }
+        // It may have waited for a save.
+        if since.elapsed() >= SHORTEST_SAVE {
+            node.note_saving(Doing::Recording, since);
+        }
     }
     Ok(None)
 }

@@ -15,7 +15,7 @@ pub enum SavedState {
     Stored(StoredState),
 }
 
-/// Identifies what a rank has stored for a checkpoint.
+/// Identifies states or draws that a rank has stored until a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartId {
     /// A random number of the job, so that a rank of a killed job never writes what another job uses.

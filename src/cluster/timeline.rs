@@ -107,6 +107,11 @@ impl Timeline {
         }
     }
 
+    /// Adds the time until now in which results and a checkpoint were written while messages were forwarded.
+    pub fn add_save(&self, since: Instant) {
+        self.add(Doing::Recording, WRITER, None, None, since);
+    }
+
     /// The spans of this process, for [`Timeline::to_json`] on rank 0.
     pub fn to_bytes(&self, rank: Rank, host: String) -> Vec<u8> {
         let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -129,6 +134,7 @@ impl Timeline {
             let names = threads.into_iter().map(|thread| match thread {
                 0 => (thread, "messages and files".to_owned()),
                 SERVER => (thread, "server".to_owned()),
+                WRITER => (thread, "results and checkpoints".to_owned()),
                 worker => (thread, format!("agents, thread {worker}")),
             });
             events.extend(names.map(|(thread, name)| Event::name("thread_name", rank, thread, name)));
@@ -141,6 +147,8 @@ impl Timeline {
 
 /// The number of the server's thread; workers count from 1.
 pub(super) const SERVER: u32 = u32::MAX;
+/// The number of the thread that writes results and checkpoints.
+const WRITER: u32 = u32::MAX - 1;
 
 /// An event of the trace event format.
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use crate::cluster::{CheckpointError, Fault};
 use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::results::ResultsError;
+use crate::results::{ResultsError, SaveError};
 use std::path::PathBuf;
 
 /// What ends a job early.
@@ -31,6 +31,9 @@ pub enum JobError {
     /// The result file or run folder.
     #[error(transparent)]
     Results(#[from] ResultsError),
+    /// The run cannot be saved.
+    #[error(transparent)]
+    Save(#[from] SaveError),
     /// The run cannot be resumed or made longer.
     #[error(transparent)]
     Extension(#[from] ExtensionError),

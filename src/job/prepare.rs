@@ -174,7 +174,10 @@ impl JobData for Table {
             let Some(dataset) = dataset else { return Ok(grids) };
             grids.push(preprocessing(&dataset)?);
             if has_predictive_arrays(model.as_ref(), &dataset, &settings) {
-                let (file, is_chains) = (folder.file_with_all_draws(outcome)?, draws == DrawKind::Chains);
+                if !folder.write_draws_of_completed_run(outcome)? {
+                    return Ok(Vec::new());
+                }
+                let (file, is_chains) = (folder.open_results()?, draws == DrawKind::Chains);
                 grids.extend(predictive_arrays(model.as_ref(), is_chains, &file, &dataset, &settings)?);
             }
             Ok(grids)

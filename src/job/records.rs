@@ -46,9 +46,9 @@ impl Recorder for WithProgress<'_> {
         self.records.write(records)
     }
 
-    fn wants_checkpoint(&mut self, status: Status) -> bool {
+    fn wants_checkpoint(&mut self, status: Status) -> cluster::Result<bool> {
         self.folder.show_preparation(status.progress);
-        asked_to_stop()
+        Ok(asked_to_stop())
     }
 
     fn on_checkpoint(&mut self, _checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {

@@ -9,8 +9,8 @@ use super::resume::enter;
 use super::shards::count;
 use super::tune::Tuned;
 use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
+use crate::cluster::JobOptions;
 use crate::cluster::placement::{Place, oversubscription};
-use crate::cluster::{DrawStore, JobOptions};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
 use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool};
@@ -68,6 +68,10 @@ where
     };
     let parts = Arc::new(checkpoint_parts(ranks, folder));
     options.states = Some(parts.clone());
+    options.store = match run.cluster.draws {
+        DrawTransport::Messages => None,
+        DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), parts.job(), ranks.rank()))),
+    };
     carry_out(
         run,
         prepared,
@@ -128,15 +132,10 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
     let pool = if matches!(ranks, Ranks::Virtual(_)) { 1 } else { threads };
     // A second pool of the same size would change nothing.
     drop(rayon::ThreadPoolBuilder::new().num_threads(pool).build_global());
-    let store: Option<Arc<dyn DrawStore>> = match cluster.draws {
-        DrawTransport::Messages => None,
-        DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), ranks.rank()))),
-    };
     JobOptions {
         threads,
         dedicated: cluster.dedicated,
         collectives: cluster.collectives,
-        store,
         timeline: folder.timeline().cloned(),
         ..JobOptions::new(Seed(run.settings.seed()))
     }
@@ -190,14 +189,14 @@ fn carry_out<D: RunFileKind>(
     }
     let scored = match scoring {
         Some(scoring) if finished => {
-            let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();
+            let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
             scoring(file, ranks, &score_options)?
         }
         _ => None,
     };
     let pointwise = match pointwise {
         Some(pointwise) if finished => {
-            let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();
+            let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
             pointwise(ranks.agree(file)?.as_ref(), ranks, folder)?
         }
         _ => None,

@@ -102,7 +102,7 @@ impl ResultsError {
         matches!(self, Self::Io { .. } | Self::Hdf5 { .. })
     }
 
-    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_path_buf();
         move |source| Self::Io { path, doing, source }
     }

@@ -26,9 +26,9 @@
 //! # During the run
 //!
 //! The file exists from the first checkpoint on and is replaced as a whole each time. It can be read at any time, also after the job was
-//! killed, and a reader that has it open keeps its version. Each replacement copies the file. Therefore checkpoints become rarer the longer
-//! copying takes, and draws are only written between checkpoints if they exceed 64 MiB and a sixteenth of the file. With `draws = "files"`,
-//! the folder `draws.parts` beside the file holds the draws of each rank since the last checkpoint.
+//! killed, and a reader that has it open keeps its version. Each replacement copies the file, while the run goes on. Checkpoints become rarer the
+//! longer copying takes, and draws are only written between checkpoints if they exceed 64 MiB and a sixteenth of the file. With
+//! `draws = "files"`, the folder `draws.parts` beside the file holds draws of ranks that are not yet in it.
 
 mod curves;
 mod delete_files;
@@ -60,7 +60,7 @@ pub use display::Reporting;
 pub use error::{Result, ResultsError};
 pub use events::{Event, EventKind, note_event};
 pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, has_checkpoint, is_finished, result_file};
-pub use folder::RunFolder;
+pub use folder::{RunFolder, SaveError};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
 pub use job_rows::{AGENT_BYTES, PHASES, RANKS, SAVES, TRAFFIC, TRAFFIC_BETWEEN_RANKS};

@@ -46,6 +46,11 @@ impl CheckpointParts {
         Self { run: run.to_owned(), rank, job, next: AtomicU64::new(1), is_shared, least_bytes }
     }
 
+    /// The random number of the job.
+    pub fn job(&self) -> u64 {
+        self.job
+    }
+
     /// Whether all ranks use the folder.
     pub fn is_shared(&self) -> bool {
         self.is_shared
@@ -225,12 +230,13 @@ fn file_of(run: &Path, part: PartId) -> PathBuf {
     folder_of(run).join(name_of(part))
 }
 
-fn name_of(PartId { job, number, rank }: PartId) -> String {
+/// The name of the file with this part.
+pub(super) fn name_of(PartId { job, number, rank }: PartId) -> String {
     format!("{job:016x}-{number}-rank-{rank}.part")
 }
 
-/// The part that a file of this name holds.
-fn part_of(name: &str) -> Option<PartId> {
+/// The part that a file of this name has.
+pub(super) fn part_of(name: &str) -> Option<PartId> {
     let (checkpoint, rank) = name.strip_suffix(".part")?.split_once("-rank-")?;
     let (job, number) = checkpoint.split_once('-')?;
     let part = PartId { job: u64::from_str_radix(job, 16).ok()?, number: number.parse().ok()?, rank: rank.parse().ok()? };

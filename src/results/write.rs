@@ -277,7 +277,7 @@ fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Resu
 }
 
 /// The bytes of a block in memory, including its names.
-fn bytes_of(block: &DrawBlock) -> usize {
+pub(super) fn bytes_of(block: &DrawBlock) -> usize {
     size_of::<DrawBlock>() + block.group.len() + block.kind.len() + block.bytes.len()
 }
 

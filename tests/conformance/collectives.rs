@@ -187,9 +187,9 @@ impl Recorder for Stopper {
         Ok(())
     }
 
-    fn wants_checkpoint(&mut self, status: Status) -> bool {
+    fn wants_checkpoint(&mut self, status: Status) -> Result<bool> {
         assert!(!self.panics || status.responses < 5, "the recorder's own panic");
-        self.at.is_some_and(|at| status.responses >= at)
+        Ok(self.at.is_some_and(|at| status.responses >= at))
     }
 
     fn on_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<AfterCheckpoint> {

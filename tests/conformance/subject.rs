@@ -247,12 +247,12 @@ impl Recorder for TestRecorder {
         Ok(())
     }
 
-    fn wants_checkpoint(&mut self, status: Status) -> bool {
-        match self.until {
+    fn wants_checkpoint(&mut self, status: Status) -> mpibayes::cluster::Result<bool> {
+        Ok(match self.until {
             Until::End => false,
             Until::EndWithCheckpoints => status.responses > self.checkpoint_at,
             Until::Responses(responses) => status.responses >= responses,
-        }
+        })
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> mpibayes::cluster::Result<AfterCheckpoint> {

@@ -150,12 +150,12 @@ impl Recorder for Watch {
         Ok(())
     }
 
-    fn wants_checkpoint(&mut self, _: Status) -> bool {
+    fn wants_checkpoint(&mut self, _: Status) -> mpibayes::cluster::Result<bool> {
         // The first naps of a wait are short and would distort the measurement.
         if self.begun.is_none() && self.since.elapsed() > Duration::from_millis(500) {
             self.begun = thread_seconds().map(|seconds| (Instant::now(), seconds));
         }
-        false
+        Ok(false)
     }
 
     fn on_checkpoint(&mut self, _: Checkpoint) -> mpibayes::cluster::Result<AfterCheckpoint> {
