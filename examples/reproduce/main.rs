@@ -16,6 +16,7 @@ mod gaussian_shards;
 #[path = "../../tests/support/grid.rs"]
 mod grid;
 mod judge;
+mod origin;
 mod pictures;
 #[path = "../../tests/support/recording.rs"]
 mod recording;
@@ -26,7 +27,9 @@ use clap::Parser;
 use files::Runs;
 use mpibayes::cluster::BoxError;
 use mpibayes::plots::Figure;
+use origin::Origin;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,9 +44,12 @@ struct Arguments {
     /// Fewer seeds and rounds
     #[arg(long)]
     quick: bool,
-    /// Rows that are done, too
+    /// Also rows whose results are those of the present sources and settings
     #[arg(long)]
     again: bool,
+    /// Leave results of other sources or settings as they are
+    #[arg(long, conflicts_with = "again")]
+    keep: bool,
 }
 
 /// What the measurements say about a claim.
@@ -56,16 +62,39 @@ enum Verdict {
     Refuted,
     /// The measurements do not tell.
     Undecided,
+    /// The measurements do not tell, but all of their means contradict the paper.
+    Contrary,
+    /// It holds, because the simulated cluster is what it is.
+    ByConstruction,
     /// Our own criterion is not met.
     Failed,
+}
+
+impl Verdict {
+    /// What it is called for a row, which is the paper's or ours.
+    fn name(self, row: &Row) -> &'static str {
+        match self {
+            Self::Reproduced if row.quote.is_empty() => "holds (ours)",
+            Self::Reproduced => "reproduced",
+            Self::Refuted => "refuted",
+            Self::Undecided => "undecided",
+            Self::Contrary => "undecided, all means contrary",
+            Self::ByConstruction => "by construction",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// A row of the list.
 #[derive(Clone, Copy)]
 struct Row {
     id: &'static str,
-    /// What the paper says, and how it is judged.
+    /// What the paper says, in its own words; empty if the row is ours.
+    quote: &'static str,
+    /// What is tested.
     claim: &'static str,
+    /// How the setting differs from the paper's.
+    differs: &'static str,
     /// The run files with its settings, in `jobs/papers`, without `.toml`.
     files: &'static [&'static str],
     run: fn(Effort, &[Runs]) -> Result<Outcome, BoxError>,
@@ -95,13 +124,14 @@ struct Outcome {
 struct Kept {
     outcome: Outcome,
     seconds: f64,
-    version: String,
+    #[serde(flatten)]
+    origin: Origin,
 }
 
 impl Kept {
     /// What came out and how long it took, for people.
-    fn said(&self) -> String {
-        format!("{:?}, {:.0} s", self.outcome.verdict, self.seconds).to_lowercase()
+    fn said(&self, row: &Row) -> String {
+        format!("{}, {:.0} s", self.outcome.verdict.name(row), self.seconds)
     }
 }
 
@@ -121,7 +151,12 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let rows = rows(&arguments.paper);
     ensure!(!rows.is_empty(), "there are no rows of {:?}; there are those of {}", arguments.paper, PAPERS.join(", "));
-    let legend = if arguments.paper == "dsvgd" { dsvgd::LEGEND } else { "" };
+    let legend = match arguments.paper.as_str() {
+        "dsvgd" => dsvgd::LEGEND,
+        "dsgld" => dsgld::LEGEND,
+        "ec-sghmc" => ec_sghmc::LEGEND,
+        _ => "",
+    };
     for row in &arguments.rows {
         let known: Vec<&str> = rows.iter().map(|row| row.id).collect();
         ensure!(known.contains(&row.as_str()), "there is no row {row:?}; there are {}", known.join(", "));
@@ -131,18 +166,24 @@ fn main() -> anyhow::Result<()> {
     let results = folder.join(if arguments.quick { "results-quick" } else { "results" });
     std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
     let place = |row: &Row| results.join(format!("{}.json", row.id));
-    let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 5, share: 1 } };
+    let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 10, share: 1 } };
     let mut broken = Vec::new();
+    // Those that this program was just built from.
+    let origins: Vec<Origin> =
+        rows.iter().map(|row| Origin::of(&arguments.paper, row)).collect::<Result<_, _>>().context("the sources")?;
     // Runs are side by side here, one thread each; rows of `dsgld` spread their references over cores.
     if arguments.paper != "dsgld" {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
     }
-    for row in &rows {
+    for (row, now) in rows.iter().zip(origins) {
         let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
-        if !asked || (place(row).exists() && !arguments.again) {
+        let kept = read(&place(row))?;
+        let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(&now));
+        let is_kept = kept.is_some() && (!is_stale || arguments.keep) && !arguments.again;
+        if !asked || is_kept {
             continue;
         }
-        eprintln!("reproduce: {}", row.id);
+        eprintln!("reproduce: {}{}", row.id, if is_stale { ", whose result is of other sources or settings" } else { "" });
         let since = Instant::now();
         let files = row.files.iter().map(|name| Runs::read(name)).collect::<Result<Vec<_>, _>>();
         let outcome = match files.and_then(|files| (row.run)(effort, &files)) {
@@ -159,29 +200,23 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
-        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), version: env!("CARGO_PKG_VERSION").into() };
+        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), origin: now };
         std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
-        eprintln!("reproduce: {}: {}", row.id, kept.said());
+        eprintln!("reproduce: {}: {}", row.id, kept.said(row));
     }
     let kept: Vec<(&Row, Option<Kept>)> = rows.iter().map(|row| Ok((row, read(&place(row))?))).collect::<anyhow::Result<_>>()?;
     let file = folder.join(if arguments.quick { "RESULTS-quick.md" } else { "RESULTS.md" });
     std::fs::write(&file, report(&arguments.paper, legend, arguments.quick, &results, &kept)?)
         .with_context(|| file.display().to_string())?;
+    let mut counts = BTreeMap::new();
     for (row, kept) in &kept {
-        println!("{:<15} {}", row.id, kept.as_ref().map_or("not run".to_owned(), Kept::said));
+        let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
+        *counts.entry(verdict).or_insert(0) += 1;
+        println!("{:<18} {}", row.id, kept.as_ref().map_or("not run".to_owned(), |kept| kept.said(row)));
     }
-    let count = |verdict| kept.iter().flat_map(|(_, kept)| kept).filter(|kept| kept.outcome.verdict == verdict).count();
-    let not_run = kept.iter().filter(|(_, kept)| kept.is_none()).count();
     println!("{}", file.display());
-    println!(
-        "reproduce: {} reproduced, {} refuted, {} undecided, {} failed{} of {}",
-        count(Verdict::Reproduced),
-        count(Verdict::Refuted),
-        count(Verdict::Undecided),
-        count(Verdict::Failed),
-        if not_run == 0 { String::new() } else { format!(", {not_run} not run") },
-        rows.len()
-    );
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    println!("reproduce: {} of {}", counts.join(", "), rows.len());
     ensure!(broken.is_empty(), "not run: {}; see above", broken.join(", "));
     Ok(())
 }
@@ -199,6 +234,12 @@ fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
     Ok(Some(serde_json::from_str(&std::fs::read_to_string(path).with_context(what)?).with_context(what)?))
 }
 
+/// How verdicts are found, for readers of a report.
+const RULE: &str = "A claim is about the mean over seeds of a difference between runs that share the seed, given as mean ± standard error. It \
+holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is *reproduced* if all of its \
+claims hold, *refuted* if one of the paper's does not, *undecided* otherwise, with a word where all means contradict the paper. What follows from \
+the simulated cluster alone is *by construction*. Rows that are ours *hold* or have *failed*.";
+
 /// The rows that are done, as Markdown.
 fn report(
     paper: &str,
@@ -214,13 +255,26 @@ fn report(
     if !legend.is_empty() {
         writeln!(text, "{legend}\n")?;
     }
+    writeln!(text, "{RULE}\n")?;
+    writeln!(text, "| row | verdict |\n| --- | --- |")?;
     for (row, kept) in kept {
-        let Some(Kept { outcome, seconds, version }) = kept else {
-            writeln!(text, "## {}: not run\n\n{}\n", row.id, row.claim)?;
-            continue;
-        };
-        let verdict = format!("{:?}", outcome.verdict).to_lowercase();
-        writeln!(text, "## {}: {verdict}\n\n{}\n", row.id, row.claim)?;
+        let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
+        writeln!(text, "| {} | {verdict} |", row.id)?;
+    }
+    writeln!(text)?;
+    for (row, kept) in kept {
+        let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
+        writeln!(text, "## {}: {verdict}\n", row.id)?;
+        if row.quote.is_empty() {
+            writeln!(text, "Ours, not the paper's.\n")?;
+        } else {
+            writeln!(text, "> {}\n", row.quote)?;
+        }
+        writeln!(text, "**Tested.** {}\n", row.claim)?;
+        if !row.differs.is_empty() {
+            writeln!(text, "**Differs from the paper.** {}\n", row.differs)?;
+        }
+        let Some(Kept { outcome, seconds, origin }) = kept else { continue };
         writeln!(text, "| | found | expected |\n| --- | --- | --- |")?;
         for (name, found, expected) in &outcome.numbers {
             // A bar would begin a column.
@@ -231,7 +285,9 @@ fn report(
         if let (true, Some(name), Some(folder)) = (picture.exists(), picture.file_name(), results.file_name()) {
             writeln!(text, "\n![{}]({}/{})", row.id, folder.display(), Path::new(name).display())?;
         }
-        writeln!(text, "\n{seconds:.0} s, mpibayes {version}\n")?;
+        let is_stale = Origin::of(paper, row).is_ok_and(|now| !origin.is_same(&now));
+        let stale = if is_stale { "; the sources or settings have changed since" } else { "" };
+        writeln!(text, "\n{seconds:.0} s, {origin}{stale}\n")?;
     }
     Ok(text)
 }

@@ -1,0 +1,138 @@
+//! What made a result: the commit, and a hash of the sources and settings.
+
+use super::Row;
+use super::dsvgd::runs::OTHERS;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The code that computes results. Formats of files, pictures and the command line are not among it.
+const SOURCES: [&str; 20] = [
+    "src/cluster/simulate.rs",
+    "src/config",
+    "src/data",
+    "src/kernels",
+    "src/lda",
+    "src/methods",
+    "src/metrics",
+    "src/models",
+    "src/number.rs",
+    "src/quadrature.rs",
+    "src/random",
+    "src/settings",
+    "src/vector.rs",
+    "tests/support/covertype.rs",
+    "tests/support/delayed_gradients.rs",
+    "tests/support/gaussian_shards.rs",
+    "tests/support/grid.rs",
+    "tests/support/recording.rs",
+    "examples/reproduce/dsvgd/sets.rs",
+    "examples/reproduce/judge.rs",
+];
+
+/// What made a result.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Origin {
+    /// The commit, with `+` after it if files were changed.
+    commit: String,
+    /// A hash of the code, without comments, tests and the texts of rows, and of the versions of libraries.
+    sources: String,
+    /// A hash of the run files.
+    settings: String,
+}
+
+impl Origin {
+    /// What a row would be made from now. The data sets are not looked at.
+    pub fn of(paper: &str, row: &Row) -> io::Result<Self> {
+        let mut files = Vec::new();
+        let harness = Path::new("examples/reproduce").join(paper.replace('-', "_"));
+        SOURCES.iter().map(PathBuf::from).chain([harness]).try_for_each(|place| collect(&place, &mut files))?;
+        files.sort();
+        files.dedup();
+        let mut sources = blake3::Hasher::new();
+        sources.update(&fs::read("Cargo.lock")?);
+        for file in files {
+            sources.update(code(&fs::read_to_string(&file)?).as_bytes());
+        }
+        let mut settings = blake3::Hasher::new();
+        let of_others: &[&str] = if paper == "dsvgd" { &OTHERS } else { &[] };
+        for name in row.files.iter().chain(of_others) {
+            settings.update(&fs::read(Path::new("jobs/papers").join(format!("{name}.toml")))?);
+        }
+        let short = |hash: blake3::Hash| hash.to_hex()[..16].to_owned();
+        Ok(Self { commit: commit(), sources: short(sources.finalize()), settings: short(settings.finalize()) })
+    }
+
+    /// Whether the same code and settings make both.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.sources, &self.settings) == (&other.sources, &other.settings)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.commit.as_str() {
+            "" => f.write_str("by an earlier version"),
+            commit => write!(f, "commit {commit}"),
+        }
+    }
+}
+
+/// The files of a folder that are no tests.
+fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if place.is_dir() {
+        for entry in fs::read_dir(place)? {
+            let path = entry?.path();
+            if path.file_stem().is_none_or(|name| name != "tests") {
+                collect(&path, files)?;
+            }
+        }
+    } else if place.extension().is_some_and(|extension| extension == "rs") {
+        files.push(place.to_owned());
+    }
+    Ok(())
+}
+
+/// The beginnings of texts that reports show.
+const TEXTS: [&str; 6] = ["quote: \"", "claim: \"", "differs: \"", "const DIFFERS", "const FLAT", "pub const LEGEND"];
+
+/// The code before its tests, without comments, empty lines and the texts of rows.
+fn code(file: &str) -> String {
+    let file = file.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(file);
+    let (mut code, mut in_text) = (String::new(), false);
+    for line in file.lines().map(str::trim) {
+        in_text |= TEXTS.iter().any(|text| line.starts_with(text));
+        if !in_text && !line.is_empty() && !line.starts_with("//") {
+            code += line;
+            code.push('\n');
+        }
+        in_text &= !(line.ends_with("\",") || line.ends_with("\";"));
+    }
+    code
+}
+
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let changed = git(&["status", "--porcelain", "src", "examples", "tests/support", "Cargo.lock", "jobs/papers/*.toml"]);
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
+    if changed.is_some_and(|changed| !changed.is_empty()) { commit + "+" } else { commit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_tests_and_texts_do_not_count() {
+        let file = "// a comment\n\nlet x = 1; // here\nRow {\n    quote: \"one \\\n  two\",\n    claim: \"c\",\n    /// more\n  let y;\n}\n\
+                    \n#[cfg(test)]\nfn helper() {}\n#[cfg(test)]\nmod tests {}\n";
+        assert_eq!(code(file), "let x = 1; // here\nRow {\nlet y;\n}\n#[cfg(test)]\nfn helper() {}\n");
+    }
+}
