@@ -209,7 +209,9 @@ mod tests {
 
     fn verdict(claims: &[(&[f64], f64)]) -> Verdict {
         let mut case = Case::default();
-        claims.iter().for_each(|(values, bound)| drop(case.above("", values.to_vec(), *bound)));
+        for (values, bound) in claims {
+            case.above("", values.to_vec(), *bound);
+        }
         case.judged(None).verdict
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     check, compare, completions, data, env, exit_codes, import, init, manual, plan, plot, predict, recalibrate, resume, run,
-    summary, sweep, topics,
+    scale, summary, sweep, topics,
 };
 
 /// Bayesian inference on data that is spread over a cluster.
@@ -34,6 +34,8 @@ pub enum Command {
     Init(init::InitArgs),
     /// Show what a run file describes, and all of its mistakes, including those in the data
     Check(check::CheckArgs),
+    /// Show how long a run takes on more and more ranks, and how many are worth it
+    Scale(scale::ScaleArgs),
     /// Start the run of a TOML file, or resume it
     Run(run::RunArgs),
     /// Resume the run in a folder, or make a finished one longer

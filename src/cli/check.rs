@@ -1,15 +1,16 @@
 //! `mpibayes check`: checks a run file and its data without starting a run, and prints what the run needs.
 
 use super::output::print;
-use super::resources::{self, Request};
+use super::resources::{self, Request, memory_of_this_machine};
 use super::run::parse_override;
 use super::verify::verify;
+use crate::cluster::simulate::Network;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{Override, Problem, Registry, Run, RunFile};
 use crate::data::Task;
 use crate::job::{
-    CheckReport, ClassCounts, DataContent, FolderUse, Forecast, PlannedDraws, check, check_sweep, folder_use, forecast,
-    notes_on_sweep,
+    BANDWIDTH, CheckReport, ClassCounts, DataContent, FolderUse, Forecast, LATENCY, PlannedDraws, check, check_sweep, folder_use,
+    forecast, notes_on_sweep,
 };
 use crate::results;
 use crate::text;
@@ -125,7 +126,8 @@ fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> an
     }
     results::listen();
     eprintln!("mpibayes: carrying out a part of the run, for about {}", text::seconds(seconds as f64));
-    Ok(Some(forecast(run, registry, request.ranks, request.threads, Duration::from_secs(seconds))?))
+    let network = Network { ranks: request.ranks, latency: LATENCY, bandwidth: BANDWIDTH };
+    Ok(Some(forecast(run, registry, network, request.threads, Duration::from_secs(seconds))?))
 }
 
 /// Describes a run.
@@ -347,11 +349,4 @@ fn table_of_classes(ClassCounts { classes, rows }: &ClassCounts) -> String {
         left_out.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| text::counted(*count, noun)).collect();
     let left_out = if left_out.is_empty() { String::new() } else { format!("  not shown: {}\n", left_out.join(" and ")) };
     format!("training rows of each class:\n{}{left_out}", text::table(&columns))
-}
-
-/// Bytes of main memory, where the system tells.
-fn memory_of_this_machine() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
-    kib.checked_mul(1024)
 }

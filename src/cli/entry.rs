@@ -3,8 +3,8 @@
 use super::arguments::{Cli, Command};
 use super::output::print_error;
 use super::{
-    blas, check, compare, completions, data, env, import, init, manual, plan, plot, predict, recalibrate, resume, run, summary,
-    sweep, topics,
+    blas, check, compare, completions, data, env, import, init, manual, plan, plot, predict, recalibrate, resume, run, scale,
+    summary, sweep, topics,
 };
 use crate::cluster::mpi::World;
 use crate::config::Registry;
@@ -40,6 +40,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         _ if !speaks => Ok(ExitCode::SUCCESS),
         Command::Init(args) => init::run(args, registry),
         Command::Check(args) => check::run(args, registry),
+        Command::Scale(args) => scale::run(args, registry),
         Command::Import(args) => import::run(args),
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),

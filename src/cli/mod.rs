@@ -29,6 +29,7 @@ pub mod recalibrate;
 mod resources;
 pub mod resume;
 pub mod run;
+pub mod scale;
 mod several_runs;
 pub mod summary;
 pub mod sweep;

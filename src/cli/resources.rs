@@ -31,27 +31,57 @@ pub(super) struct Request {
     pub runs: usize,
 }
 
-/// Describes what the run needs, a line for each resource, and options for Slurm.
-pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<&Forecast>) -> String {
-    let Request { ranks, threads, runs } = request;
-    let layout = Layout { ranks, agents: report.agents, dedicated: report.dedicated, placement: Placement::Blocks };
-    let hosts = layout.hosts();
-    let mut hosted = vec![0_u32; ranks as usize];
-    (0..report.agents).for_each(|agent| hosted[layout.rank_of(agent) as usize] += 1);
-    let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
-    let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
-    let mut lines =
-        vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
-    let memory_of = |rank: u32| {
-        let agents = report.bytes_of_agents(hosted.get(rank as usize).copied().unwrap_or(0))?;
+fn layout(report: &CheckReport, ranks: u32) -> Layout {
+    Layout { ranks, agents: report.agents, dedicated: report.dedicated, placement: Placement::Blocks }
+}
+
+/// How many agents each rank hosts.
+fn agents_of_ranks(layout: Layout) -> Vec<u32> {
+    let mut hosted = vec![0_u32; layout.ranks as usize];
+    (0..layout.agents).for_each(|agent| hosted[layout.rank_of(agent) as usize] += 1);
+    hosted
+}
+
+/// Bytes of the rank that needs the most, and of rank 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    pub largest: u64,
+    pub first: u64,
+}
+
+/// The memory of ranks at most; none if that of an agent is not known.
+pub(super) fn memory(report: &CheckReport, ranks: u32) -> Option<Memory> {
+    let hosted = agents_of_ranks(layout(report, ranks));
+    let of = |rank: usize| {
+        let agents = report.bytes_of_agents(hosted[rank])?;
         // Up to 2^63 bytes.
         let draws = (COPIES_OF_DRAWS * report.bytes_of_draws().unwrap_or(0) as f64) as u64;
         let pointwise = report.bytes_of_pointwise().unwrap_or(0).min(POINTWISE);
         Some(IDLE_RANK.saturating_add(agents).saturating_add(pointwise).saturating_add(if rank == 0 { draws } else { 0 }))
     };
-    let largest = (0..ranks).filter_map(memory_of).max();
+    let largest = (0..hosted.len()).filter_map(of).max();
+    largest.zip(of(0)).map(|(largest, first)| Memory { largest, first })
+}
+
+/// Bytes of main memory, where the system tells.
+pub(super) fn memory_of_this_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Describes what the run needs, a line for each resource, and options for Slurm.
+pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<&Forecast>) -> String {
+    let Request { ranks, threads, runs } = request;
+    let layout = layout(report, ranks);
+    let (hosts, hosted) = (layout.hosts(), agents_of_ranks(layout));
+    let (fewest, most) = (hosted.iter().min().copied().unwrap_or(0), hosted.iter().max().copied().unwrap_or(0));
+    let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
+    let mut lines =
+        vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
+    let memory = memory(report, ranks);
     let draws_are_unknown = report.draws == PlannedDraws::Unknown;
-    if let (Some(largest), Some(first)) = (largest, memory_of(0)) {
+    if let Some(Memory { largest, first }) = memory {
         let (largest, first) = (text::bytes(largest), text::bytes(first));
         let memory = match draws_are_unknown {
             true => format!("at most about {largest} on a rank, and on rank 0 {COPIES_OF_DRAWS} times the draws in addition"),
@@ -116,7 +146,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     }
     let mut shown = text::pairs(&lines);
     notes.iter().for_each(|note| shown.push_str(&format!("note: {note}\n")));
-    let largest = largest.filter(|_| !draws_are_unknown);
+    let largest = memory.map(|memory| memory.largest).filter(|_| !draws_are_unknown);
     shown + &batch_options(request, largest, forecast.and_then(|forecast| forecast.seconds).map(|seconds| seconds * runs as f64))
 }
 

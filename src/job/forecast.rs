@@ -7,10 +7,11 @@ use crate::cluster::Progress;
 use crate::cluster::simulate::Network;
 use crate::config::{Registry, Run};
 use crate::results::{self, Reporting, RunFolder};
+use crossbeam_channel::RecvTimeoutError;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// The network that is assumed: messages take ten microseconds, and a rank sends and receives a gigabyte per second.
+/// The network that is assumed if nothing else is known: messages take ten microseconds, and a rank sends and receives a gigabyte per second.
 pub const LATENCY: f64 = 10e-6;
 /// See [`LATENCY`].
 pub const BANDWIDTH: f64 = 1e9;
@@ -30,11 +31,11 @@ pub struct Forecast {
     pub checkpoint: u64,
 }
 
-/// Carries out the run on virtual ranks for about this long, in a folder that is deleted afterwards. May be called once in a process.
+/// Carries out the run on virtual ranks for about this long, in a folder that is deleted afterwards.
 ///
 /// # Errors
 /// Anything that is wrong with the run or its data.
-pub fn forecast(run: &Run, registry: &Registry, ranks: u32, threads: usize, limit: Duration) -> Result<Forecast, JobError> {
+pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize, limit: Duration) -> Result<Forecast, JobError> {
     let mut run = run.clone();
     match &mut run {
         Run::Table(run) => {
@@ -45,14 +46,22 @@ pub fn forecast(run: &Run, registry: &Registry, ranks: u32, threads: usize, limi
         Run::Corpus(run) => run.cluster.threads = threads,
     }
     let place = tempfile::tempdir().map_err(JobError::Folder)?;
-    std::thread::spawn(move || {
-        std::thread::sleep(limit);
-        results::ask_to_stop();
+    let (ends, end) = crossbeam_channel::bounded::<()>(0);
+    let timer = std::thread::spawn(move || {
+        let is_late = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if is_late {
+            results::ask_to_stop();
+        }
+        is_late
     });
-    let virtual_ranks =
-        VirtualRanks { network: Network { ranks, latency: LATENCY, bandwidth: BANDWIDTH }, seconds: RefCell::default() };
+    let virtual_ranks = VirtualRanks { network, seconds: RefCell::default() };
     let mut folder = RunFolder::new(place.path(), Duration::MAX, Reporting::Quiet);
-    start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder)?;
+    let outcome = start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder);
+    drop(ends);
+    if timer.join().unwrap_or(false) {
+        results::withdraw_request();
+    }
+    outcome?;
     let Progress { done, total } = folder.progress();
     let checkpoint = std::fs::metadata(folder.checkpoint()).map_or(0, |file| file.len());
     let measured = virtual_ranks.seconds.into_inner();

@@ -69,7 +69,7 @@ pub use parts::CheckpointParts;
 pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
-pub use stop::{ask_to_stop, asked as asked_to_stop, limit_time, listen, was_terminated};
+pub use stop::{ask_to_stop, asked as asked_to_stop, limit_time, listen, was_terminated, withdraw_request};
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 

@@ -54,6 +54,11 @@ pub fn ask_to_stop() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
+/// Withdraws such a request, for another run of this process.
+pub fn withdraw_request() {
+    ASKED.store(false, Ordering::Relaxed);
+}
+
 /// Whether one of these signals was received, or the time is nearly up.
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed) || time_left().is_some_and(|left| left < LEAST_MARGIN)
