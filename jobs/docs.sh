@@ -19,7 +19,8 @@ esac
 export PATH="$PWD/$target/tools/bin:$PATH"
 if ! command -v mdbook >/dev/null 2>&1; then
     echo "docs: installing mdbook into $target/tools"
-    cargo install mdbook --version 0.5.4 --locked --no-default-features --features search --root "$target/tools" --quiet
+    # Without optimization, which takes longer than the book.
+    cargo install --debug mdbook --version 0.5.4 --locked --no-default-features --features search --root "$target/tools" --quiet
 fi
 messages=$(mdbook build docs 2>&1)
 printf '%s\n' "$messages"

@@ -1,6 +1,6 @@
 //! Damaged files of the program's own formats: each is read or refused, without a panic, in bounded time and memory.
 //!
-//! `cargo test --release --test damaged_files` damages each kind of file some hundred times. `-- checkpoint` does so for the kinds with this
+//! `cargo test --release --test damaged_files` damages each kind of file 400 times, or 25 times if the program resumes a run from it. `-- checkpoint` does so for the kinds with this
 //! word in their name, and `MPIBAYES_DAMAGE_SECONDS=600` for this long each.
 //!
 //! A program without the test harness: each file is read in a child process (fork), because the HDF5 library can crash on damaged files,
@@ -42,7 +42,7 @@ const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 /// Seconds of processor time, which a busy machine does not change.
 const MAX_SECONDS: u64 = 20;
 
-/// After this time a run that resumed is asked to stop though it has not saved anything, and after this time it has failed.
+/// A run that resumed is asked to stop after so long without a save, and is killed after so long.
 const MAX_TIME_TO_SAVE: Duration = Duration::from_secs(60);
 const MAX_TIME_TO_STOP: Duration = Duration::from_secs(120);
 
@@ -285,7 +285,7 @@ fn kinds(cli: &Cli) -> Vec<Kind> {
         let run = format!("kind-{method}/run");
         let previous = format!("{run}/checkpoint.previous.bin");
         stop_with(cli, &format!("run kind-{method}/run.toml --output {run}"), &previous);
-        // The run would be resumed from this one.
+        // A damaged run would fall back to this one.
         std::fs::remove_file(cli.path(previous)).unwrap();
         let name = name_of_run(method);
         let (file, reader) = ("run/checkpoint.bin".into(), Reader::Program("run run.toml --output run"));
@@ -328,7 +328,7 @@ enum End {
     Panicked,
     TooMuchMemory,
     TooLong,
-    /// The message does not name the file, or has several lines.
+    /// The message is empty, very long, or has several lines.
     BadMessage,
     /// The process was ended by this signal.
     Crashed(i32),

@@ -39,15 +39,15 @@ use std::time::Instant;
 struct Arguments {
     /// The paper: dsgld, dsvgd or ec-sghmc
     paper: String,
-    /// The rows; all without this
+    /// Rows to run [default: all]
     rows: Vec<String>,
     /// Fewer seeds and rounds
     #[arg(long)]
     quick: bool,
-    /// Also rows whose results are those of the present sources and settings
+    /// Also run rows whose results are up to date
     #[arg(long)]
     again: bool,
-    /// Leave results of other sources or settings as they are
+    /// Do not run rows whose results are of other sources or settings
     #[arg(long, conflicts_with = "again")]
     keep: bool,
 }
@@ -168,7 +168,7 @@ fn main() -> anyhow::Result<()> {
     let place = |row: &Row| results.join(format!("{}.json", row.id));
     let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 10, share: 1 } };
     let mut broken = Vec::new();
-    // Those that this program was just built from.
+    // Before the runs, in case the files change meanwhile.
     let origins: Vec<Origin> =
         rows.iter().map(|row| Origin::of(&arguments.paper, row)).collect::<Result<_, _>>().context("the sources")?;
     // Runs are side by side here, one thread each; rows of `dsgld` spread their references over cores.
@@ -189,7 +189,7 @@ fn main() -> anyhow::Result<()> {
         let outcome = match files.and_then(|files| (row.run)(effort, &files)) {
             Ok(outcome) => outcome,
             Err(error) => {
-                eprintln!("reproduce: {} is not run: {error}", row.id);
+                eprintln!("reproduce: {} has ended early, and its former result is kept: {error}", row.id);
                 broken.push(row.id);
                 continue;
             }
@@ -217,7 +217,7 @@ fn main() -> anyhow::Result<()> {
     println!("{}", file.display());
     let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     println!("reproduce: {} of {}", counts.join(", "), rows.len());
-    ensure!(broken.is_empty(), "not run: {}; see above", broken.join(", "));
+    ensure!(broken.is_empty(), "ended early: {}; see above", broken.join(", "));
     Ok(())
 }
 
@@ -235,10 +235,11 @@ fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
 }
 
 /// How verdicts are found, for readers of a report.
-const RULE: &str = "A claim is about the mean over seeds of a difference between runs that share the seed, given as mean ± standard error. It \
-holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is *reproduced* if all of its \
-claims hold, *refuted* if one of the paper's does not, *undecided* otherwise, with a word where all means contradict the paper. What follows from \
-the simulated cluster alone is *by construction*. Rows that are ours *hold* or have *failed*.";
+const RULE: &str = "A claim is about the mean of a number that is computed once for each seed, most often a difference of two runs, given as mean ± \
+standard error. It holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is \
+*reproduced* if all of its claims hold, *refuted* if one of the paper's does not, and *undecided* otherwise; that all means are contrary is said \
+if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster alone is *by construction*. A row without \
+claims of the paper *holds (ours)*. Any row has *failed* if a claim or a check of ours fails, or a mean is not a number.";
 
 /// The rows that are done, as Markdown.
 fn report(

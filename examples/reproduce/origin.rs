@@ -39,7 +39,7 @@ const SOURCES: [&str; 20] = [
 pub struct Origin {
     /// The commit, with `+` after it if files were changed.
     commit: String,
-    /// A hash of the code, without comments, tests and the texts of rows, and of the versions of libraries.
+    /// A hash of the code, without lines of comments, the tests at the end of files and the texts of rows, and of the versions of libraries.
     sources: String,
     /// A hash of the run files.
     settings: String,
@@ -76,7 +76,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.commit.as_str() {
-            "" => f.write_str("by an earlier version"),
+            "" => f.write_str("of an unknown commit"),
             commit => write!(f, "commit {commit}"),
         }
     }

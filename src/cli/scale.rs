@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Ranks are worth it as long as at least this share of their time is used.
+/// Ranks are worth it with at least this efficiency.
 const MIN_EFFICIENCY: f64 = 0.5;
 /// The network is what limits a run if it takes so many times as long as with an ideal one.
 const LIMITED_BY_NETWORK: f64 = 1.3;
@@ -40,7 +40,7 @@ pub struct ScaleArgs {
     /// Replace a value of the run file, such as --set agents=64. Can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub set: Vec<Override>,
-    /// Numbers of ranks, separated by commas [default: 1, 2, 4, ... until each agent has a rank]
+    /// Numbers of ranks, separated by commas [default: powers of 2 until each agent has a rank, at most 4096]
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ranks: Vec<u32>,
     /// Threads of each rank
@@ -71,7 +71,7 @@ struct Row {
     ranks: u32,
     /// Seconds of the whole run; none if not a round was finished while it was measured.
     seconds: Option<f64>,
-    /// How many times as fast as the first row, and the share of that which more ranks could bring at most.
+    /// How many times as fast as the first row, and that divided by how many times as many ranks.
     speed_up: Option<f64>,
     efficiency: Option<f64>,
     /// How many agents work at the same time, on average.
@@ -93,7 +93,7 @@ struct Report<'a> {
 pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let file = RunFile::read(&args.file, &args.set)?;
     if sweep::is_sweep(&file) {
-        bail!("{}: a sweep has several runs; give the file of one, or settle its keys with --set", args.file.display());
+        bail!("{}: a sweep has several runs; give the file of one, or fix its keys with --set", args.file.display());
     }
     let (run, report) = check(&file, registry).map_err(ConfigError::Problems)?;
     let fits = report.bytes_of_agents(report.agents).zip(memory_of_this_machine()).is_none_or(|(all, machine)| all < machine);
@@ -109,16 +109,23 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         rows.push(Row::new(ranks, &found, &first, resources::memory(&report, ranks).map(|memory| memory.largest)));
     }
     let advice = match worth(&rows) {
-        None => "no round was finished: measure longer, such as with --measure 60".into(),
+        None => {
+            format!(
+                "{} finished no round, so that there is nothing to compare with: measure longer",
+                text::counted(counts[0], "rank")
+            )
+        }
+        Some(_) if rows.len() == 1 => "one number of ranks says nothing about others".into(),
         Some(place) => {
             let ideal = match rows.get(place + 1) {
                 Some(next) => {
                     let ideal = Network { ranks: next.ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH };
-                    measure(&run, registry, ideal, args, "what limits it")?.seconds
+                    let what = format!("{} on an ideal network", text::counted(next.ranks, "rank"));
+                    Some(measure(&run, registry, ideal, args, &what)?)
                 }
                 None => None,
             };
-            advice(&rows, place, ideal, report.agents)
+            advice(&rows, place, ideal.as_ref(), report.agents, report.agents + u32::from(report.dedicated))
         }
     };
     let shown = match args.json {
@@ -145,7 +152,7 @@ fn counts(args: &ScaleArgs, report: &CheckReport) -> Vec<u32> {
 }
 
 fn measure(run: &Run, registry: &Registry, network: Network, args: &ScaleArgs, what: &str) -> anyhow::Result<Forecast> {
-    eprintln!("mpibayes: {what}, for about {}", text::seconds(args.measure as f64));
+    eprintln!("mpibayes: {what}, for about {} s", args.measure);
     let found = forecast(run, registry, network, usize::from(args.threads), Duration::from_secs(args.measure))?;
     ensure!(!results::asked_to_stop(), "interrupted");
     Ok(found)
@@ -170,30 +177,34 @@ fn worth(rows: &[Row]) -> Option<usize> {
     rows.iter().rposition(|row| row.efficiency.is_some_and(|efficiency| efficiency >= MIN_EFFICIENCY))
 }
 
-/// How many ranks to ask for, and what limits more of them. `ideal` is the time of the next number of ranks with an ideal network.
-fn advice(rows: &[Row], place: usize, ideal: Option<f64>, agents: u32) -> String {
+/// How many ranks to ask for, and what limits more of them. `ideal` is for the next number of ranks with an ideal network; more than `most` ranks
+/// have no agents.
+fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agents: u32, most: u32) -> String {
     let row = &rows[place];
     let time = row.seconds.map_or_else(String::new, |seconds| format!(" ({})", text::seconds(seconds)));
     let ask = format!("ask for {}{time}", text::counted(row.ranks, "rank"));
     let Some(next) = rows.get(place + 1) else {
-        return match row.ranks >= agents {
+        return match row.ranks >= most {
             true => format!("{ask}: each agent has one. More agents could use more"),
             false => format!("{ask}, or for more: these are all used well"),
         };
     };
-    let share = next.efficiency.map_or_else(|| "an unknown share".into(), percent);
-    let loss = format!("{} would use {share} of their time", text::count(next.ranks));
-    let reason = match (ideal, next.seconds) {
-        (Some(ideal), Some(now)) if now > LIMITED_BY_NETWORK * ideal => {
-            format!("the network limits it: with an ideal one they would take {}", text::seconds(ideal))
+    let (Some(efficiency), Some(now), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
+        return format!("{ask}: {} finished no round. Measure longer", text::count(next.ranks));
+    };
+    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), percent(efficiency));
+    let reason = match ideal.seconds {
+        Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
+            format!("The network limits it: with an ideal one they would take {}", text::seconds(ideal))
         }
-        _ => format!(
-            "the method limits it: on average {:.1} of {} work at the same time, whatever the network",
-            next.busy_agents,
+        Some(_) => format!(
+            "A faster network would help little: even with an ideal one, on average {:.1} of {} work at the same time",
+            ideal.busy_agents,
             text::counted(agents, "agent")
         ),
+        None => "What limits it could not be measured".into(),
     };
-    format!("{ask}: {loss}. {}{}", reason[..1].to_uppercase(), &reason[1..])
+    format!("{ask}: {loss}. {reason}")
 }
 
 fn percent(share: f64) -> String {
@@ -216,11 +227,9 @@ fn table(rows: &[Row]) -> String {
 
 fn note(args: &ScaleArgs) -> String {
     format!(
-        "note: times are by {} of the run for each number of ranks on this machine, and by {} µs and {} GB/s between ranks. Reading data, saving, \
-         and what follows the last round come on top. Other work on this machine makes them longer\n",
-        text::seconds(args.measure as f64),
-        args.latency,
-        args.bandwidth
+        "note: times are extrapolated from {} s of the run for each row on this machine, with a latency of {} µs and {} GB/s between ranks. Reading \
+         data, saving, and what follows the last round come on top. Other work on this machine makes them longer\n",
+        args.measure, args.latency, args.bandwidth
     )
 }
 
@@ -238,15 +247,16 @@ mod tests {
     fn ranks_are_advised_as_long_as_they_are_used() {
         let all = rows(&[(1, 800.0), (2, 420.0), (4, 230.0), (8, 220.0)]);
         assert_eq!(worth(&all), Some(2));
-        let network = advice(&all, 2, Some(110.0), 8);
+        let ideal = |seconds| Forecast { seconds: Some(seconds), busy_agents: 2.5, done: 1, total: 10, checkpoint: 0 };
+        let network = advice(&all, 2, Some(&ideal(110.0)), 8, 8);
         assert!(
-            network.starts_with("ask for 4 ranks (") && network.contains("8 would use 45 % of their time. The network limits it")
+            network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network limits it")
         );
-        let method = advice(&all, 2, Some(215.0), 8);
-        assert!(method.contains("The method limits it: on average 2.5 of 8 agents work"), "{method}");
+        let method = advice(&all, 2, Some(&ideal(215.0)), 8, 8);
+        assert!(method.contains("on average 2.5 of 8 agents work at the same time"), "{method}");
         let all = rows(&[(1, 800.0), (4, 210.0)]);
-        assert!(advice(&all, 1, None, 4).ends_with("each agent has one. More agents could use more"));
-        assert!(advice(&all, 1, None, 8).ends_with("or for more: these are all used well"));
+        assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has one. More agents could use more"));
+        assert!(advice(&all, 1, None, 8, 8).ends_with("or for more: these are all used well"));
     }
 
     #[test]

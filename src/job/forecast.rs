@@ -27,7 +27,7 @@ pub struct Forecast {
     pub done: u64,
     /// Rounds of the whole run.
     pub total: u64,
-    /// Bytes of the last checkpoint; 0 if none was written.
+    /// Bytes of the last checkpoint; 0 if none is left.
     pub checkpoint: u64,
 }
 

@@ -87,7 +87,7 @@ pub struct RunFolder {
     /// The time of this job's last checkpoint, or of its start.
     saved_at: Instant,
     /// When the save in progress began.
-    saves_since: Option<Instant>,
+    save_began: Option<Instant>,
     /// Whether this job has written a checkpoint.
     has_saved: bool,
     /// The last checkpoint that was saved, or that this job resumes from.
@@ -144,7 +144,7 @@ impl RunFolder {
             seconds: 0.0,
             checkpoint_every,
             saved_at: Instant::now(),
-            saves_since: None,
+            save_began: None,
             has_saved: false,
             last_saved: None,
             failed_saves: None,
@@ -174,7 +174,7 @@ impl RunFolder {
         self.timeline = Some(timeline);
     }
 
-    /// What takes the spans of time of this process.
+    /// The timeline of this process, if it is kept.
     pub fn timeline(&self) -> Option<&Arc<Timeline>> {
         self.timeline.as_ref()
     }
@@ -224,7 +224,7 @@ impl RunFolder {
     /// is dropped.
     ///
     /// # Errors
-    /// When another job uses the folder, it holds an incomplete run, or the file system fails.
+    /// When another job uses the folder, a file that identifies the run is missing, or the file system fails.
     pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
         if self.path.is_file() {
             return Err(not_a_folder(&self.path));

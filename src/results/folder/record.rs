@@ -114,7 +114,7 @@ impl RunFolder {
     /// Begins a save. No other may be in progress.
     pub(super) fn begin_save(&mut self, save: Save) {
         if let Some(saver) = &mut self.saver {
-            self.saves_since = Some(Instant::now());
+            self.save_began = Some(Instant::now());
             saver.begin(save);
         }
     }
@@ -132,7 +132,7 @@ impl RunFolder {
     /// Takes note of what came of a save.
     fn complete(&mut self, saved: Saved) -> std::result::Result<(), SaveError> {
         let Saved { outcome, checkpoint, has_collected, results_seconds, checkpoint_seconds, since, .. } = saved;
-        self.saves_since = None;
+        self.save_began = None;
         if has_collected {
             self.collected.extend(self.stored.drain(..).map(|draws| draws.part));
         }
@@ -238,7 +238,7 @@ impl RunFolder {
     /// limit: a job that was suspended for a while has long tasks that say nothing.
     fn time_to_stop_in(&self, status: Status) -> Duration {
         // The save in progress comes before the last one.
-        let in_progress = self.saves_since.map_or(0.0, |since| self.longest_save.max(since.elapsed().as_secs_f64()));
+        let in_progress = self.save_began.map_or(0.0, |since| self.longest_save.max(since.elapsed().as_secs_f64()));
         let seconds = MARGIN_OF_TASKS * status.longest_response + MARGIN_OF_SAVES * self.longest_save + in_progress;
         let retries = if self.failed_saves.is_some() { TIME_TO_STOP } else { Duration::ZERO };
         let longest = stop::time_limit().map_or(Duration::MAX, |limit| limit / 2);
@@ -256,7 +256,7 @@ impl RunFolder {
     }
 
     /// Whether to take the checkpoint from which the run can be made longer. It must precede the last rounds, and the tasks in progress are
-    /// completed before it is taken. Runs whose result file takes long to write have none.
+    /// completed before it is taken. It is left out if writing the result file takes more than a twentieth of the run's time.
     fn is_time_for_late_checkpoint(&self) -> bool {
         let Some(last) = self.last_rounds.filter(|_| !self.has_late_checkpoint) else { return false };
         let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
@@ -276,7 +276,7 @@ impl Recorder for RunFolder {
             }
         }
         let pending = |folder: &Self| folder.saver.as_ref().map_or(0, Saver::pending) as u64;
-        // After a failure, the next checkpoint writes them or stops the run.
+        // After a failure, the next attempt is that of a checkpoint.
         if pending(self) > MAX_PENDING_BYTES && self.failed_saves.is_none() {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
             let most = MAX_PENDING_BYTES.max(size / RESULT_FILE_DIVISOR);
@@ -339,7 +339,7 @@ impl Recorder for RunFolder {
         let about = SavedCheckpoint::of(&checkpoint, is_late);
         let save = self.save(false, checkpoint.seconds);
         self.begin_save(Save { stored: Some(self.stored.clone()), checkpoint: Some((checkpoint, about)), ..save });
-        // Otherwise the run goes on meanwhile.
+        // A run that must stop waits for this save; others go on meanwhile.
         if stop::asked() || self.gives_up {
             self.complete_save(true)?;
             let is_saved = self.failed_saves.is_none();
