@@ -10,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The code that computes results. Formats of files, pictures and the command line are not among it.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 23] = [
     "src/cluster/simulate.rs",
     "src/config",
     "src/data",
     "src/kernels",
     "src/lda",
-    "src/methods",
+    "src/methods/common",
+    "src/methods/mod.rs",
+    "src/methods/transitions",
+    "src/methods/tuning",
     "src/metrics",
     "src/models",
     "src/number.rs",
@@ -32,6 +35,13 @@ const SOURCES: [&str; 20] = [
     "examples/reproduce/dsvgd/sets.rs",
     "examples/reproduce/judge.rs",
 ];
+/// The methods of each paper's rows, and a file that one row alone uses.
+const METHODS: [(&str, &[&str]); 3] = [
+    ("dsgld", &["chains", "topics"]),
+    ("dsvgd", &["chains", "particles", "point", "variational"]),
+    ("ec-sghmc", &["chains", "point"]),
+];
+const OF_ONE_ROW: (&str, &str) = ("src/methods/variational/npv.rs", "fig11");
 
 /// What made a result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -50,7 +60,10 @@ impl Origin {
     pub fn of(paper: &str, row: &Row) -> io::Result<Self> {
         let mut files = Vec::new();
         let harness = Path::new("examples/reproduce").join(paper.replace('-', "_"));
-        SOURCES.iter().map(PathBuf::from).chain([harness]).try_for_each(|place| collect(&place, &mut files))?;
+        let of_paper = METHODS.iter().filter(|(of, _)| *of == paper).flat_map(|(_, rooms)| *rooms);
+        let methods = of_paper.map(|room| Path::new("src/methods").join(room));
+        SOURCES.iter().map(PathBuf::from).chain(methods).chain([harness]).try_for_each(|place| collect(&place, &mut files))?;
+        files.retain(|file| file != Path::new(OF_ONE_ROW.0) || row.id == OF_ONE_ROW.1);
         files.sort();
         files.dedup();
         let mut sources = blake3::Hasher::new();

@@ -26,7 +26,7 @@ use argmin::solver::quasinewton::LBFGS;
 use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::f64::consts::PI;
 
 /// The smallest variance of a component.
@@ -327,13 +327,27 @@ struct Objective<C, G> {
     cost: C,
     gradient: G,
     lowest: RefCell<(f64, Vec<f64>)>,
+    /// How often it may still be evaluated: where values and gradients contradict each other by rounding, a line search may never end.
+    evaluations: Cell<u64>,
 }
+
+impl<C, G> Objective<C, G> {
+    fn count(&self) -> std::result::Result<(), Error> {
+        let left = self.evaluations.get().checked_sub(1).ok_or_else(|| Error::msg("the line search does not end"))?;
+        self.evaluations.set(left);
+        Ok(())
+    }
+}
+
+/// A line search takes a few evaluations of the function and of its gradient.
+const EVALUATIONS_PER_ITERATION: u64 = 40;
 
 impl<C: Fn(&[f64]) -> f64, G> CostFunction for &Objective<C, G> {
     type Param = Vec<f64>;
     type Output = f64;
 
     fn cost(&self, point: &Vec<f64>) -> std::result::Result<f64, Error> {
+        self.count()?;
         let cost = (self.cost)(point);
         let mut lowest = self.lowest.borrow_mut();
         if cost < lowest.0 {
@@ -348,13 +362,15 @@ impl<C, G: Fn(&[f64]) -> Vec<f64>> Gradient for &Objective<C, G> {
     type Gradient = Vec<f64>;
 
     fn gradient(&self, point: &Vec<f64>) -> std::result::Result<Vec<f64>, Error> {
+        self.count()?;
         Ok((self.gradient)(point))
     }
 }
 
-/// The lowest point that L-BFGS finds from `start` within `iterations`; it stops early if a line search finds no lower point.
+/// The lowest point that L-BFGS finds from `start` within `iterations`; it stops early if a line search finds no lower point, or does not end.
 fn minimize(start: Vec<f64>, iterations: u64, cost: impl Fn(&[f64]) -> f64, gradient: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
-    let objective = Objective { cost, gradient, lowest: RefCell::new((f64::INFINITY, start.clone())) };
+    let evaluations = Cell::new(iterations.saturating_add(1).saturating_mul(EVALUATIONS_PER_ITERATION));
+    let objective = Objective { cost, gradient, lowest: RefCell::new((f64::INFINITY, start.clone())), evaluations };
     let solver = LBFGS::new(MoreThuenteLineSearch::new(), LBFGS_MEMORY);
     // An error only means that the line search has found no lower point; the lowest point is kept by the objective.
     drop(Executor::new(&objective, solver).configure(|state| state.param(start).max_iters(iterations)).run());
@@ -498,6 +514,22 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::random::Seed;
+
+    #[test]
+    fn a_line_search_that_does_not_end_is_ended() {
+        // A gradient that promises what the function never keeps, with values that differ by rounding.
+        let count = Cell::new(0_u64);
+        let cost = |x: &[f64]| {
+            count.set(count.get() + 1);
+            assert!(count.get() < 10_000, "the search does not end");
+            1e-17 * (1e9 * x[0]).sin()
+        };
+        let found = minimize(vec![1.0], 5, cost, |_| vec![1.0]);
+        assert!(found[0].is_finite());
+        // The control: an ordinary function needs few of them.
+        let found = minimize(vec![3.0, -2.0], 50, |x| x[0].powi(4) + x[1].powi(2), |x| vec![4.0 * x[0].powi(3), 2.0 * x[1]]);
+        assert!(found.iter().all(|x| x.abs() < 0.1), "{found:?}");
+    }
 
     #[test]
     fn invalid_settings_are_refused() {
