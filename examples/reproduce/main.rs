@@ -239,7 +239,15 @@ const RULE: &str = "A claim is about the mean of a number that is computed once 
 standard error. It holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is \
 *reproduced* if all of its claims hold, *refuted* if one of the paper's does not, and *undecided* otherwise; that all means are contrary is said \
 if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster alone is *by construction*. A row without \
-claims of the paper *holds (ours)*. Any row has *failed* if a claim or a check of ours fails, or a mean is not a number.";
+claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings. Any row \
+has *failed* if a claim or a check of ours fails, or a mean is not a number.";
+
+/// A verdict, marked if the sources or settings have changed since.
+fn verdict(paper: &str, row: &Row, kept: Option<&Kept>) -> String {
+    let Some(kept) = kept else { return "not run".into() };
+    let is_stale = Origin::of(paper, row).is_ok_and(|now| !kept.origin.is_same(&now));
+    format!("{}{}", kept.outcome.verdict.name(row), if is_stale { " (stale)" } else { "" })
+}
 
 /// The rows that are done, as Markdown.
 fn report(
@@ -259,13 +267,11 @@ fn report(
     writeln!(text, "{RULE}\n")?;
     writeln!(text, "| row | verdict |\n| --- | --- |")?;
     for (row, kept) in kept {
-        let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
-        writeln!(text, "| {} | {verdict} |", row.id)?;
+        writeln!(text, "| {} | {} |", row.id, verdict(paper, row, kept.as_ref()))?;
     }
     writeln!(text)?;
     for (row, kept) in kept {
-        let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
-        writeln!(text, "## {}: {verdict}\n", row.id)?;
+        writeln!(text, "## {}: {}\n", row.id, verdict(paper, row, kept.as_ref()))?;
         if row.quote.is_empty() {
             writeln!(text, "Ours, not the paper's.\n")?;
         } else {
@@ -286,9 +292,7 @@ fn report(
         if let (true, Some(name), Some(folder)) = (picture.exists(), picture.file_name(), results.file_name()) {
             writeln!(text, "\n![{}]({}/{})", row.id, folder.display(), Path::new(name).display())?;
         }
-        let is_stale = Origin::of(paper, row).is_ok_and(|now| !origin.is_same(&now));
-        let stale = if is_stale { "; the sources or settings have changed since" } else { "" };
-        writeln!(text, "\n{seconds:.0} s, {origin}{stale}\n")?;
+        writeln!(text, "\n{seconds:.0} s, {origin}\n")?;
     }
     Ok(text)
 }

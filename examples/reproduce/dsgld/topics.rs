@@ -387,7 +387,7 @@ fn cost(run: &Run) -> Result<f64> {
         How::Together(sweeps) | How::Apart(sweeps) => format!("{model:?} {:?}", sweeps.sweep_by),
     };
     let measured = COSTS.get(key, || {
-        let corpus = corpus(5000, run.true_topics, 1)?;
+        let corpus = corpus(5000, model.topics, 1)?;
         let (size, &LdaSettings { alpha, beta, .. }) = (model.topics as usize, model);
         let stream = |number: u64| Seed(3).stream(Who::Server, number, Purpose::Topics);
         let seconds = |mut job: Box<dyn FnMut(usize) + '_>| {
