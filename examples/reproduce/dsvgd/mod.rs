@@ -155,7 +155,7 @@ pub const ROWS: &[Row] = &[
                 when the number of particles increases",
         claim: "Two agents, four rounds, 50 particles: the accuracies of DSVGD and U-DSVGD are SVGD's within .02 (ours), those of SGLD \
                 and DSGLD are DSVGD's within .02, and DSVGD is more accurate than PMD.",
-        differs: "Chains of DSGLD make 400 updates (paper: 2,000). Generated Twonorm, 20,000 rows of Covertype.",
+        differs: "Chains of SGLD and DSGLD are short (DSGLD: 400 updates, paper: 2,000): that they differ here says nothing about the paper's. Generated Twonorm, 20,000 rows of Covertype.",
         files: &["dsvgd/fig12a"],
         run: logistic::particles,
     },
