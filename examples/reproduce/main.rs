@@ -169,16 +169,15 @@ fn main() -> anyhow::Result<()> {
     let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 10, share: 1 } };
     let mut broken = Vec::new();
     // Before the runs, in case the files change meanwhile.
-    let origins: Vec<Origin> =
-        rows.iter().map(|row| Origin::of(&arguments.paper, row)).collect::<Result<_, _>>().context("the sources")?;
+    let origins = Origin::of_rows(&arguments.paper, &rows).context("the sources")?;
     // Runs are side by side here, one thread each; rows of `dsgld` spread their references over cores.
     if arguments.paper != "dsgld" {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
     }
-    for (row, now) in rows.iter().zip(origins) {
+    for (row, now) in rows.iter().zip(&origins) {
         let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
         let kept = read(&place(row))?;
-        let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(&now));
+        let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
         let is_kept = kept.is_some() && (!is_stale || arguments.keep) && !arguments.again;
         if !asked || is_kept {
             continue;
@@ -200,16 +199,21 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
-        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), origin: now };
+        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), origin: now.clone() };
         std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
         eprintln!("reproduce: {}: {}", row.id, kept.said(row));
     }
-    let kept: Vec<(&Row, Option<Kept>)> = rows.iter().map(|row| Ok((row, read(&place(row))?))).collect::<anyhow::Result<_>>()?;
+    let kept = rows.iter().zip(&origins).map(|(row, now)| {
+        let kept = read(&place(row))?;
+        let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
+        Ok(Known { row, kept, is_stale })
+    });
+    let kept: Vec<Known> = kept.collect::<anyhow::Result<_>>()?;
     let file = folder.join(if arguments.quick { "RESULTS-quick.md" } else { "RESULTS.md" });
     std::fs::write(&file, report(&arguments.paper, legend, arguments.quick, &results, &kept)?)
         .with_context(|| file.display().to_string())?;
     let mut counts = BTreeMap::new();
-    for (row, kept) in &kept {
+    for Known { row, kept, .. } in &kept {
         let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
         *counts.entry(verdict).or_insert(0) += 1;
         println!("{:<18} {}", row.id, kept.as_ref().map_or("not run".to_owned(), |kept| kept.said(row)));
@@ -242,21 +246,22 @@ if that of every claim of the paper lies on the wrong side. What follows from th
 claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings. Any row \
 has *failed* if a claim or a check of ours fails, or a mean is not a number.";
 
-/// A verdict, marked if the sources or settings have changed since.
-fn verdict(paper: &str, row: &Row, kept: Option<&Kept>) -> String {
-    let Some(kept) = kept else { return "not run".into() };
-    let is_stale = Origin::of(paper, row).is_ok_and(|now| !kept.origin.is_same(&now));
-    format!("{}{}", kept.outcome.verdict.name(row), if is_stale { " (stale)" } else { "" })
+/// A row with its result, if it has one, and whether the sources or settings have changed since.
+struct Known<'a> {
+    row: &'a Row,
+    kept: Option<Kept>,
+    is_stale: bool,
+}
+
+impl Known<'_> {
+    fn verdict(&self) -> String {
+        let Some(kept) = &self.kept else { return "not run".into() };
+        format!("{}{}", kept.outcome.verdict.name(self.row), if self.is_stale { " (stale)" } else { "" })
+    }
 }
 
 /// The rows that are done, as Markdown.
-fn report(
-    paper: &str,
-    legend: &str,
-    quick: bool,
-    results: &Path,
-    kept: &[(&Row, Option<Kept>)],
-) -> Result<String, std::fmt::Error> {
+fn report(paper: &str, legend: &str, quick: bool, results: &Path, rows: &[Known]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let how = if quick { " (quick: fewer seeds and rounds)" } else { "" };
     writeln!(text, "# {paper}: what came of its figures{how}\n")?;
@@ -266,12 +271,13 @@ fn report(
     }
     writeln!(text, "{RULE}\n")?;
     writeln!(text, "| row | verdict |\n| --- | --- |")?;
-    for (row, kept) in kept {
-        writeln!(text, "| {} | {} |", row.id, verdict(paper, row, kept.as_ref()))?;
+    for known in rows {
+        writeln!(text, "| {} | {} |", known.row.id, known.verdict())?;
     }
     writeln!(text)?;
-    for (row, kept) in kept {
-        writeln!(text, "## {}: {}\n", row.id, verdict(paper, row, kept.as_ref()))?;
+    for known in rows {
+        let Known { row, kept, .. } = known;
+        writeln!(text, "## {}: {}\n", row.id, known.verdict())?;
         if row.quote.is_empty() {
             writeln!(text, "Ours, not the paper's.\n")?;
         } else {

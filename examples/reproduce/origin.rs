@@ -56,8 +56,13 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What a row would be made from now. The data sets are not looked at.
-    pub fn of(paper: &str, row: &Row) -> io::Result<Self> {
+    /// What each row of a paper would be made from now. The data sets are not looked at.
+    pub fn of_rows(paper: &str, rows: &[Row]) -> io::Result<Vec<Self>> {
+        let commit = commit();
+        rows.iter().map(|row| Self::of(paper, row, &commit)).collect()
+    }
+
+    fn of(paper: &str, row: &Row, commit: &str) -> io::Result<Self> {
         let mut files = Vec::new();
         let harness = Path::new("examples/reproduce").join(paper.replace('-', "_"));
         let of_paper = METHODS.iter().filter(|(of, _)| *of == paper).flat_map(|(_, rooms)| *rooms);
@@ -77,7 +82,7 @@ impl Origin {
             settings.update(&fs::read(Path::new("jobs/papers").join(format!("{name}.toml")))?);
         }
         let short = |hash: blake3::Hash| hash.to_hex()[..16].to_owned();
-        Ok(Self { commit: commit(), sources: short(sources.finalize()), settings: short(settings.finalize()) })
+        Ok(Self { commit: commit.to_owned(), sources: short(sources.finalize()), settings: short(settings.finalize()) })
     }
 
     /// Whether the same code and settings make both.
