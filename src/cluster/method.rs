@@ -121,6 +121,13 @@ pub struct Progress {
     pub total: u64,
 }
 
+impl Progress {
+    /// Units that are still to be done.
+    pub fn left(self) -> u64 {
+        self.total.saturating_sub(self.done)
+    }
+}
+
 /// Collects the requests that a server posts while it handles one event.
 pub struct Outbox<M: Method> {
     requests: Vec<Request<M>>,

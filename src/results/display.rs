@@ -168,12 +168,13 @@ impl Reporting {
 }
 
 /// `round 1200 of 5000 (24 %), 2 minutes left`, where `first` rounds were done when the stage began in this job.
-fn progress_line(stage: &str, Progress { done, total }: Progress, first: u64, elapsed: Duration) -> String {
+fn progress_line(stage: &str, progress: Progress, first: u64, elapsed: Duration) -> String {
+    let Progress { done, total } = progress;
     let share = 100.0 * done as f64 / total.max(1) as f64;
     let left = match done.checked_sub(first) {
         None | Some(0) => String::new(),
         Some(new) => {
-            let seconds = elapsed.as_secs_f64() * total.saturating_sub(done) as f64 / new as f64;
+            let seconds = elapsed.as_secs_f64() * progress.left() as f64 / new as f64;
             let left = Duration::try_from_secs_f64(seconds.round()).unwrap_or(Duration::MAX);
             format!(", {} left", HumanDuration(left))
         }

@@ -86,8 +86,6 @@ pub struct RunFolder {
     checkpoint_every: Duration,
     /// The time of this job's last checkpoint, or of its start.
     saved_at: Instant,
-    /// When the save in progress began.
-    save_began: Option<Instant>,
     /// Whether this job has written a checkpoint.
     has_saved: bool,
     /// The last checkpoint that was saved, or that this job resumes from.
@@ -144,7 +142,6 @@ impl RunFolder {
             seconds: 0.0,
             checkpoint_every,
             saved_at: Instant::now(),
-            save_began: None,
             has_saved: false,
             last_saved: None,
             failed_saves: None,

@@ -114,7 +114,6 @@ impl RunFolder {
     /// Begins a save. No other may be in progress.
     pub(super) fn begin_save(&mut self, save: Save) {
         if let Some(saver) = &mut self.saver {
-            self.save_began = Some(Instant::now());
             saver.begin(save);
         }
     }
@@ -125,14 +124,14 @@ impl RunFolder {
         saved.map_or(Ok(()), |saved| self.complete(saved))
     }
 
-    fn is_saving(&self) -> bool {
-        self.saver.as_ref().is_some_and(Saver::is_busy)
+    /// When the save in progress began, if there is one.
+    fn save_began(&self) -> Option<Instant> {
+        self.saver.as_ref().and_then(Saver::began)
     }
 
     /// Takes note of what came of a save.
     fn complete(&mut self, saved: Saved) -> std::result::Result<(), SaveError> {
         let Saved { outcome, checkpoint, has_collected, results_seconds, checkpoint_seconds, since, .. } = saved;
-        self.save_began = None;
         if has_collected {
             self.collected.extend(self.stored.drain(..).map(|draws| draws.part));
         }
@@ -205,7 +204,7 @@ impl RunFolder {
             let seconds = pause(failed).as_secs();
             self.warn(&format!(
                 "the run cannot be saved: {cause}. It {}tries again after {seconds} s; if its job ends before, {}",
-                if self.rounds_left() > 0 { "goes on, and " } else { "" },
+                if self.progress.left() > 0 { "goes on, and " } else { "" },
                 self.describe_resumption()
             ));
         }
@@ -238,21 +237,16 @@ impl RunFolder {
     /// limit: a job that was suspended for a while has long tasks that say nothing.
     fn time_to_stop_in(&self, status: Status) -> Duration {
         // The save in progress comes before the last one.
-        let in_progress = self.save_began.map_or(0.0, |since| self.longest_save.max(since.elapsed().as_secs_f64()));
+        let in_progress = self.save_began().map_or(0.0, |since| self.longest_save.max(since.elapsed().as_secs_f64()));
         let seconds = MARGIN_OF_TASKS * status.longest_response + MARGIN_OF_SAVES * self.longest_save + in_progress;
         let retries = if self.failed_saves.is_some() { TIME_TO_STOP } else { Duration::ZERO };
         let longest = stop::time_limit().map_or(Duration::MAX, |limit| limit / 2);
         (stop::LEAST_MARGIN + retries + Duration::try_from_secs_f64(seconds).unwrap_or(longest)).min(longest)
     }
 
-    /// Rounds that are still to be done.
-    fn rounds_left(&self) -> u64 {
-        left(self.progress)
-    }
-
     /// Whether a state is from before the last rounds, in which a longer run would differ.
     fn is_before_last_rounds(&self, progress: Progress) -> bool {
-        self.last_rounds.is_some_and(|last| left(progress) >= last)
+        self.last_rounds.is_some_and(|last| progress.left() >= last)
     }
 
     /// Whether to take the checkpoint from which the run can be made longer. It must precede the last rounds, and the tasks in progress are
@@ -261,7 +255,7 @@ impl RunFolder {
         let Some(last) = self.last_rounds.filter(|_| !self.has_late_checkpoint) else { return false };
         let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
         let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.writing_seconds <= self.seconds;
-        is_cheap && (least_left..=most_left).contains(&self.rounds_left())
+        is_cheap && (least_left..=most_left).contains(&self.progress.left())
     }
 }
 
@@ -281,7 +275,7 @@ impl Recorder for RunFolder {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
             let most = MAX_PENDING_BYTES.max(size / RESULT_FILE_DIVISOR);
             self.complete_save(pending(self) > 2 * most)?;
-            if pending(self) > most && !self.is_saving() && self.failed_saves.is_none() {
+            if pending(self) > most && self.save_began().is_none() && self.failed_saves.is_none() {
                 let save = self.save(false, self.seconds);
                 self.begin_save(save);
             }
@@ -305,7 +299,7 @@ impl Recorder for RunFolder {
         }
         let is_urgent = |folder: &Self| folder.stop_announced || folder.is_time_for_late_checkpoint();
         self.complete_save(is_urgent(self))?;
-        if self.is_saving() {
+        if self.save_began().is_some() {
             return Ok(false);
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };
@@ -351,11 +345,6 @@ impl Recorder for RunFolder {
         }
         Ok(AfterCheckpoint::Continue)
     }
-}
-
-/// Rounds that are still to be done.
-fn left(progress: Progress) -> u64 {
-    progress.total.saturating_sub(progress.done)
 }
 
 /// The pause after a failed attempt to save.

@@ -16,7 +16,8 @@ pub(super) struct Saver {
     saves: Option<Sender<Save>>,
     saved: Receiver<Saved>,
     thread: Option<JoinHandle<()>>,
-    is_busy: bool,
+    /// When the save in progress began.
+    began: Option<Instant>,
     draws: Vec<DrawBlock>,
     /// The bytes of these draws.
     bytes: usize,
@@ -40,7 +41,7 @@ impl Saver {
         };
         let thread = std::thread::Builder::new().name("saving".into()).spawn(work)?;
         let (saves, thread) = (Some(saves), Some(thread));
-        Ok(Self { saves, saved, thread, is_busy: false, draws: Vec::new(), bytes: 0, bytes_handed_over: 0 })
+        Ok(Self { saves, saved, thread, began: None, draws: Vec::new(), bytes: 0, bytes_handed_over: 0 })
     }
 
     /// Adds draws to the next save.
@@ -54,9 +55,9 @@ impl Saver {
         self.bytes + self.bytes_handed_over
     }
 
-    /// Whether a save has begun, and [`Saver::poll`] or [`Saver::wait`] has not returned what came of it.
-    pub fn is_busy(&self) -> bool {
-        self.is_busy
+    /// When the save began of which [`Saver::poll`] or [`Saver::wait`] has not returned what came of it.
+    pub fn began(&self) -> Option<Instant> {
+        self.began
     }
 
     /// Begins a save, with all draws so far. No other may be in progress.
@@ -64,29 +65,26 @@ impl Saver {
         save.draws = std::mem::take(&mut self.draws);
         self.bytes_handed_over += std::mem::take(&mut self.bytes);
         // The thread waits for saves as long as this value lives.
-        self.is_busy = self.saves.as_ref().is_some_and(|saves| saves.send(save).is_ok());
+        let is_sent = self.saves.as_ref().is_some_and(|saves| saves.send(save).is_ok());
+        self.began = is_sent.then(Instant::now);
     }
 
     /// What came of the save in progress, if it is over.
     pub fn poll(&mut self) -> Option<Saved> {
-        if !self.is_busy {
-            return None;
-        }
+        self.began?;
         let saved = self.saved.try_recv().ok();
         saved.map(|saved| self.note(saved))
     }
 
     /// The same, after waiting for it.
     pub fn wait(&mut self) -> Option<Saved> {
-        if !self.is_busy {
-            return None;
-        }
+        self.began?;
         let saved = self.saved.recv().ok();
         saved.map(|saved| self.note(saved))
     }
 
     fn note(&mut self, saved: Saved) -> Saved {
-        self.is_busy = false;
+        self.began = None;
         self.bytes_handed_over = saved.unwritten_bytes;
         saved
     }
