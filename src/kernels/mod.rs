@@ -1,6 +1,7 @@
-//! Update rules on arrays: SVGD, kernel density estimates, AdaGrad, Langevin and Hamiltonian steps.
+//! Update rules on arrays: SVGD, kernel density estimates, AdaGrad, Langevin and Hamiltonian steps, convolutions.
 
 pub mod adagrad;
+pub mod convolution;
 pub mod hamiltonian;
 pub mod kde;
 pub mod ksd;

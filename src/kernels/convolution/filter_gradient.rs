@@ -1,0 +1,134 @@
+//! The kernel of gradients of filters: products of input numbers and output gradients, summed over pixels.
+
+use super::correlation::Correlation;
+use super::lanes::{LANES, Lanes};
+use crate::number::Real;
+use crate::vector::{SimdKernel, SimdLevel, dispatch};
+
+/// For each input number of a pixel and each output channel, the sum over pixels of their products.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FilterGradient {
+    /// The pixels that a forward pass visits.
+    pub pixels: Correlation,
+}
+
+impl FilterGradient {
+    /// Adds the sums over images of these lengths to `gradient`, which has `blocks` sixteens for each input of a pixel.
+    pub fn run<F: Real>(
+        &self,
+        (input, input_len): (&[F], usize),
+        (output, output_len): (&[F], usize),
+        gradient: &mut [[F; LANES]],
+    ) {
+        dispatch(self.call((input, input_len), (output, output_len), gradient));
+    }
+
+    pub(super) fn call<'a, F: Real>(
+        &'a self,
+        (input, input_len): (&'a [F], usize),
+        (output, output_len): (&'a [F], usize),
+        gradient: &'a mut [[F; LANES]],
+    ) -> Call<'a, F> {
+        assert_eq!(gradient.len(), self.pixels.inputs() * self.pixels.blocks, "the gradient of another layer");
+        assert_eq!(input.len() * output_len, output.len() * input_len, "different numbers of images");
+        Call { plan: &self.pixels, input, input_len, output, output_len, gradient }
+    }
+}
+
+/// The arguments of [`FilterGradient::run`].
+pub(super) struct Call<'a, F> {
+    plan: &'a Correlation,
+    input: &'a [F],
+    input_len: usize,
+    output: &'a [F],
+    output_len: usize,
+    gradient: &'a mut [[F; LANES]],
+}
+
+impl<F: Real> SimdKernel for Call<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<U: SimdLevel>(self) {
+        let plan = self.plan;
+        // Image by image, so that an image stays in the cache.
+        let images = self.input.chunks_exact(self.input_len).zip(self.output.chunks_exact(self.output_len));
+        for (input, output) in images {
+            let mut block = 0;
+            while block < plan.blocks {
+                let output = &output[block * LANES..];
+                if U::WIDE && block + 2 <= plan.blocks {
+                    Blocks::<F, 2> { plan, input, output, block, gradient: self.gradient }.compute::<U>();
+                    block += 2;
+                } else {
+                    Blocks::<F, 1> { plan, input, output, block, gradient: self.gradient }.compute::<U>();
+                    block += 1;
+                }
+            }
+        }
+    }
+}
+
+/// `V` blocks of channels of one image.
+struct Blocks<'a, F, const V: usize> {
+    plan: &'a Correlation,
+    input: &'a [F],
+    output: &'a [F],
+    block: usize,
+    gradient: &'a mut [[F; LANES]],
+}
+
+impl<F: Real, const V: usize> Blocks<'_, F, V> {
+    /// Computes each run in tiles of input numbers, as many as there are registers for their sums.
+    #[inline(always)]
+    fn compute<U: SimdLevel>(mut self) {
+        for number in 0..self.plan.runs.len() {
+            let mut place = 0;
+            while place < self.plan.run_len {
+                let left = self.plan.run_len - place;
+                place += if U::WIDE && V == 1 && left >= 16 {
+                    self.tile::<U, 16>(number, place)
+                } else if U::WIDE && left >= 8 {
+                    self.tile::<U, 8>(number, place)
+                } else if !U::WIDE && U::FMA && left >= 6 {
+                    self.tile::<U, 6>(number, place)
+                } else if U::FMA && left >= 4 {
+                    self.tile::<U, 4>(number, place)
+                } else if left >= 2 {
+                    self.tile::<U, 2>(number, place)
+                } else {
+                    self.tile::<U, 1>(number, place)
+                };
+            }
+        }
+    }
+
+    /// Adds the products of `J` input numbers from a place of a run on, and returns their number.
+    #[inline(always)]
+    fn tile<U: SimdLevel, const J: usize>(&mut self, number: usize, place: usize) -> usize {
+        let plan = self.plan;
+        let first = (number * plan.run_len + place) * plan.blocks + self.block;
+        let gradient = &mut self.gradient[first..][..(J - 1) * plan.blocks + V];
+        let mut sums: [[Lanes<F>; V]; J] =
+            std::array::from_fn(|input| std::array::from_fn(|v| Lanes(gradient[input * plan.blocks + v])));
+        for row in 0..plan.rows {
+            let input = &self.input[plan.input.first + row * plan.input.row_step + plan.runs[number] + place..];
+            let output = self.output[plan.output.first + row * plan.output.row_step..].as_chunks::<LANES>().0;
+            for column in 0..plan.columns {
+                let input = &input[column * plan.input.step..][..J];
+                let output = &output[column * (plan.output.step / LANES)..][..V];
+                for (sums, &input) in sums.iter_mut().zip(input) {
+                    for (sums, output) in sums.iter_mut().zip(output) {
+                        sums.add_product::<U>(input, output);
+                    }
+                }
+            }
+        }
+        for (input, sums) in sums.iter().enumerate() {
+            for (v, sums) in sums.iter().enumerate() {
+                gradient[input * plan.blocks + v] = sums.0;
+            }
+        }
+        J
+    }
+}
