@@ -28,6 +28,7 @@ use crate::methods::topics::lda::LdaSamplerSettings;
 use crate::methods::variational::gvi::GviSettings;
 use crate::methods::variational::npv::NpvSettings;
 use crate::methods::variational::pvi::PviSettings;
+use crate::models::convolutional::{ConvolutionalSettings, ResnetSettings};
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
@@ -53,6 +54,8 @@ impl Default for Registry {
             .with_model::<PoissonSettings>()
             .with_model::<MultinomialSettings>()
             .with_model::<NetworkSettings>()
+            .with_model::<ConvolutionalSettings>()
+            .with_model::<ResnetSettings>()
             .with_model::<StudentTSettings>()
             .with_model::<OrdinalSettings>()
             .with_model::<GaussianMeanSettings>()

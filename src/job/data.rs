@@ -89,13 +89,13 @@ impl DataFile {
 /// If the names of the features cannot be read.
 pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
     let names = dataset.feature_names()?.unwrap_or_default();
-    let columns = (dataset.features(), dataset.scaling());
+    let columns = (dataset.shape(), dataset.features(), dataset.scaling());
     Ok(schema_of(columns, dataset.recipe(), names, (dataset.task(), dataset.classes()), dataset.target_scaling().0))
 }
 
-/// The schema of rows with this number of columns, scaled like this.
+/// The schema of rows of this shape with this number of columns, scaled like this.
 pub(super) fn schema_of(
-    (columns, scaling): (usize, &FeatureScaling),
+    (shape, columns, scaling): (&[usize], usize, &FeatureScaling),
     recipe: Option<&Recipe>,
     names: Vec<String>,
     (task, classes): (Task, &[String]),
@@ -110,7 +110,8 @@ pub(super) fn schema_of(
         Task::Counts => Output::Count,
     };
     let (classes, scales) = (classes.to_vec(), scales(scaling, features));
-    DataSchema { features, offset, weight, groups, output, names, classes, scales, target_scale }
+    let shape = if columns == features { shape.to_vec() } else { vec![features] };
+    DataSchema { features, shape, offset, weight, groups, output, names, classes, scales, target_scale }
 }
 
 /// The scale of each feature, unless rows are sparse or features are mixed.

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub const TEST_PREDICTIONS: &str = "test_predictions";
 /// The group with what turns raw rows into those that the model has seen.
 pub const PREPROCESSING: &str = "preprocessing";
+/// The variable with the shape of images.
+const SHAPE: &str = "shape";
 /// The group with the convergence of predictions for some test rows.
 pub const TEST_CONVERGENCE: &str = "test_convergence";
 /// Its array with the R-hat of each of these rows.
@@ -118,6 +120,11 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
             grid.variables.push(("target_offset".into(), vec![axis], vec![offset]));
         }
     }
+    if dataset.shape().len() > 1 {
+        let axis = grid.dimensions.len();
+        grid.dimensions.push(("side".into(), dataset.shape().len()));
+        grid.variables.push((SHAPE.into(), vec![axis], dataset.shape().iter().map(|&side| side as f64).collect()));
+    }
     Ok(grid)
 }
 
@@ -135,6 +142,11 @@ pub fn kept_recipe(grid: &Grid) -> Result<Option<Recipe>, serde_json::Error> {
         [recipe] => serde_json::from_str(recipe).map(Some),
         _ => Ok(None),
     }
+}
+
+/// The shape of the rows of images, by what [`preprocessing`] has kept; `None` for other rows.
+pub(super) fn kept_shape(grid: &Grid) -> Option<Vec<usize>> {
+    grid.array(SHAPE)?.iter().copied().map(whole).collect()
 }
 
 /// How features were scaled, and how many there were, by what [`preprocessing`] has kept.

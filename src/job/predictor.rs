@@ -2,7 +2,7 @@
 
 use super::data::schema_of;
 use super::error::JobError;
-use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, predictive_draws};
+use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, kept_shape, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
 use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
@@ -259,7 +259,8 @@ impl Predictor {
         let recipe = kept_recipe(&grid).map_err(|_| cannot("its description of the columns is damaged"))?;
         let (target_scale, target_offset) = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
         let names = grid.list("features").to_vec();
-        let schema = schema_of((columns, &scaling), recipe.as_ref(), names, (task, &classes), target_scale);
+        let shape = kept_shape(&grid).unwrap_or_else(|| vec![columns]);
+        let schema = schema_of((&shape, columns, &scaling), recipe.as_ref(), names, (task, &classes), target_scale);
         let engine: Box<dyn Engine> = match run.settings.dtype {
             Dtype::Float32 => Box::new(load::<f32>(file, &run, &schema)?),
             Dtype::Float64 => Box::new(load::<f64>(file, &run, &schema)?),

@@ -1,6 +1,7 @@
 //! Log-densities with gradients, batched over particles: the [`Model`] trait and the built-in models.
 
 mod batch;
+pub mod convolutional;
 mod error;
 pub mod gaussian;
 pub mod gaussian_mean;

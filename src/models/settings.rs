@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct DataSchema {
     /// The number of features: the first columns of a row.
     pub features: usize,
+    /// The shape of the features, such as height × width × channels of images.
+    pub shape: Vec<usize>,
     /// Whether the column after the features is an offset of the linear predictor.
     pub offset: bool,
     /// Whether the next column is the weight of the row: how often it counts.
@@ -35,6 +37,7 @@ impl DataSchema {
         let scales = Some(vec![1.0; features]);
         Self {
             features,
+            shape: vec![features],
             offset: false,
             weight: false,
             groups: Vec::new(),

@@ -15,6 +15,7 @@ pub struct Convolution {
     inputs: usize,
     outputs: usize,
     size: usize,
+    stride: usize,
     input: ImageLayout,
     output: ImageLayout,
     forward: Correlation,
@@ -58,7 +59,7 @@ impl Convolution {
         };
         let filter_gradient = FilterGradient { pixels: forward.clone() };
         let input_gradient = input_gradient(size, stride, input, output);
-        Self { inputs, outputs, size, input, output, forward, filter_gradient, input_gradient }
+        Self { inputs, outputs, size, stride, input, output, forward, filter_gradient, input_gradient }
     }
 
     #[cfg(test)]
@@ -159,9 +160,16 @@ impl Convolution {
         }
     }
 
-    /// Overwrites the gradients of the inputs of images, or adds to them, given the gradients of their outputs. Pixels of the input that no
-    /// output depends on are left as they are.
+    /// Overwrites the gradients of the inputs of images, or adds to them, given the gradients of their outputs.
     pub fn input_gradient<F: Real>(&self, packed: &[[F; LANES]], output: &[F], input: &mut [F], add: bool) {
+        // With a stride above the size, no output reads some of the pixels.
+        let is_partial = self.input_gradient.len() < self.stride * self.stride;
+        if is_partial && !add {
+            for image in input.chunks_exact_mut(self.input.len()) {
+                self.input.rows_mut(image).for_each(|row| row.fill(F::zero()));
+            }
+        }
+        let add = add || is_partial;
         let mut packed = packed;
         for InputGradient { correlation, .. } in &self.input_gradient {
             let filters = packed.split_off(..correlation.blocks * correlation.inputs()).unwrap_or_default();

@@ -117,7 +117,7 @@ fn check<F: Real>(shape: [usize; 6]) {
 
     if layer.input().channels.is_multiple_of(LANES) {
         layer.pack_for_gradient(&filters, &mut packed);
-        let mut found = vec![F::zero(); IMAGES * from];
+        let mut found = images::<F>(layer.input(), layer.input().channels, 5);
         layer.input_gradient(&packed, &output, &mut found, false);
         assert_near(&found, &input_sums, &what);
         layer.input_gradient(&packed, &output, &mut found, true);

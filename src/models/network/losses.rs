@@ -1,11 +1,35 @@
 //! Losses of a network's outputs, with derivatives, curvatures and predictive densities.
 
+use super::super::error::positive;
 use super::super::layout::index;
 use super::super::log_precision::clamped_exp;
 use super::super::{ModelError, Output};
 use crate::number::Real;
 use crate::vector;
 use ndarray::ArrayView1;
+
+/// The loss of a network.
+#[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Softmax cross-entropy, for classes: `"cross_entropy"`.
+    CrossEntropy,
+    /// Gaussian noise whose log-precision is a parameter, for numbers: `"gaussian"`.
+    Gaussian,
+    /// Huber's loss with this δ in standard deviations of the targets, for numbers: `{ huber = 1.0 }`. It is robust to outliers and gives
+    /// a generalized posterior.
+    Huber(f64),
+}
+
+impl Loss {
+    fn name(self) -> &'static str {
+        match self {
+            Self::CrossEntropy => "cross_entropy",
+            Self::Gaussian => "gaussian",
+            Self::Huber(_) => "huber",
+        }
+    }
+}
 
 /// The loss of a row as a function of the outputs and the target.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,9 +43,40 @@ pub enum Likelihood {
 }
 
 impl Likelihood {
+    /// The likelihood of these targets, and the number of outputs of a network for it. `gamma` is the shape and rate of the prior of the noise
+    /// precision, if there is one.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, or the loss does not fit the targets.
+    pub fn new(output: Output, loss: Option<Loss>, gamma: (f64, f64)) -> Result<(usize, Self), ModelError> {
+        Ok(match (output, loss) {
+            (Output::Classes(classes @ (0 | 1)), _) => {
+                return Err(ModelError::Classes { classes, hint: ": a network needs at least two" });
+            }
+            (Output::Classes(classes), None | Some(Loss::CrossEntropy)) => (classes, Self::CrossEntropy { classes }),
+            (Output::Number, None | Some(Loss::Gaussian)) => {
+                let (shape, rate) = (positive("gamma_shape", gamma.0)?, positive("gamma_rate", gamma.1)?);
+                (1, Self::Gaussian { shape, rate })
+            }
+            (Output::Number, Some(Loss::Huber(delta))) => (1, Self::huber(delta)?),
+            (Output::Classes(_), Some(loss)) => {
+                return Err(ModelError::Loss { loss: loss.name(), target: "targets that are classes; use `cross_entropy`" });
+            }
+            (Output::Number, Some(loss)) => {
+                return Err(ModelError::Loss {
+                    loss: loss.name(),
+                    target: "targets that are numbers; use `gaussian` or `huber`",
+                });
+            }
+            (Output::Count | Output::Nothing, _) => {
+                return Err(ModelError::Target { needed: "classes or numbers as targets: it is a network" });
+            }
+        })
+    }
+
     /// Huber's loss with this δ.
     pub fn huber(delta: f64) -> Result<Self, ModelError> {
-        let delta = super::super::error::positive("loss.huber", delta)?;
+        let delta = positive("loss.huber", delta)?;
         // Z = 2 ∫₀^δ exp(−r²/2) dr + (2/δ) exp(−δ²/2), by Simpson's rule; the integrand is negligible beyond r = 10.
         let (end, steps) = (delta.min(10.0), 2_000_u32);
         let step = end / f64::from(steps);

@@ -11,5 +11,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::models) use losses::Likelihood;
+pub use losses::Loss;
 pub use model::Network;
-pub use settings::{Loss, NetworkSettings};
+pub use settings::NetworkSettings;

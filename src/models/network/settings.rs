@@ -3,33 +3,10 @@
 use super::super::error::positive;
 use super::super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, require_data};
 use super::dense::Layer;
-use super::losses::Likelihood;
+use super::losses::{Likelihood, Loss};
 use super::model::Network;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
-
-/// The loss of a network.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
-#[serde(rename_all = "snake_case")]
-pub enum Loss {
-    /// Softmax cross-entropy, for classes: `"cross_entropy"`.
-    CrossEntropy,
-    /// Gaussian noise whose log-precision is a parameter, for numbers: `"gaussian"`.
-    Gaussian,
-    /// Huber's loss with this δ in standard deviations of the targets, for numbers: `{ huber = 1.0 }`. It is robust to outliers and gives
-    /// a generalized posterior.
-    Huber(f64),
-}
-
-impl Loss {
-    fn name(self) -> &'static str {
-        match self {
-            Self::CrossEntropy => "cross_entropy",
-            Self::Gaussian => "gaussian",
-            Self::Huber(_) => "huber",
-        }
-    }
-}
 
 /// The settings of the model `network`.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
@@ -81,29 +58,7 @@ impl NetworkSettings {
             return Err(ModelError::TooManyWeights { most: MAX_WEIGHTS });
         }
         let prior_precision = positive("prior_precision", self.prior_precision)?;
-        let (outputs, likelihood) = match (output, self.loss) {
-            (Output::Classes(classes @ (0 | 1)), _) => {
-                return Err(ModelError::Classes { classes, hint: ": a network needs at least two" });
-            }
-            (Output::Classes(classes), None | Some(Loss::CrossEntropy)) => (classes, Likelihood::CrossEntropy { classes }),
-            (Output::Number, None | Some(Loss::Gaussian)) => {
-                let shape = positive("gamma_shape", self.gamma_shape)?;
-                (1, Likelihood::Gaussian { shape, rate: positive("gamma_rate", self.gamma_rate)? })
-            }
-            (Output::Number, Some(Loss::Huber(delta))) => (1, Likelihood::huber(delta)?),
-            (Output::Classes(_), Some(loss)) => {
-                return Err(ModelError::Loss { loss: loss.name(), target: "targets that are classes; use `cross_entropy`" });
-            }
-            (Output::Number, Some(loss)) => {
-                return Err(ModelError::Loss {
-                    loss: loss.name(),
-                    target: "targets that are numbers; use `gaussian` or `huber`",
-                });
-            }
-            (Output::Count | Output::Nothing, _) => {
-                return Err(ModelError::Target { needed: "classes or numbers as targets: it is a network" });
-            }
-        };
+        let (outputs, likelihood) = Likelihood::new(output, self.loss, (self.gamma_shape, self.gamma_rate))?;
         let mut widths = vec![features];
         widths.extend(&self.hidden);
         widths.push(outputs);

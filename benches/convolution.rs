@@ -1,0 +1,125 @@
+//! Convolutions of ResNet-32 on one core, beside the core's peak and plain matrix products of the same sizes, and the gradient of the whole
+//! network: `cargo bench --bench convolution`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use mpibayes::kernels::convolution::{Convolution, ImageLayout, LANES};
+use mpibayes::models::convolutional::{Activation, Normalization, ResnetSettings};
+use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
+use mpibayes::random::{Purpose, Seed, Who};
+use mpibayes::vector::{SimdKernel, SimdLevel, dispatch, multiply_add};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const BATCH: usize = 128;
+/// Independent chains of fused multiply-adds: what the arithmetic of a core can reach.
+struct Peak {
+    repeats: usize,
+}
+
+impl SimdKernel for Peak {
+    /// The number of multiply-adds of a repeat, and a sum so that nothing is left out.
+    type Output = (usize, f32);
+
+    #[inline(always)]
+    fn compute<U: SimdLevel>(self) -> (usize, f32) {
+        // Ten registers.
+        if U::WIDE { chains::<U, 10>(self.repeats) } else { chains::<U, 5>(self.repeats) }
+    }
+}
+
+#[inline(always)]
+fn chains<U: SimdLevel, const N: usize>(repeats: usize) -> (usize, f32) {
+    let (factor, term) = (black_box([0.999_f32; LANES]), black_box([0.001_f32; LANES]));
+    let mut sums = [[1.0_f32; LANES]; N];
+    for _ in 0..repeats {
+        for chain in 0..N {
+            for lane in 0..LANES {
+                sums[chain][lane] = multiply_add::<f32, U>(sums[chain][lane], factor[lane], term[lane]);
+            }
+        }
+    }
+    (N * LANES, sums.as_flattened().iter().sum())
+}
+
+/// The seconds of the fastest of many calls.
+fn fastest(mut call: impl FnMut()) -> f64 {
+    let since = Instant::now();
+    let mut least = f64::INFINITY;
+    while since.elapsed() < Duration::from_secs(1) {
+        let before = Instant::now();
+        call();
+        least = least.min(before.elapsed().as_secs_f64());
+    }
+    least
+}
+
+fn normals(len: usize) -> Vec<f32> {
+    let mut numbers = vec![0.0; len];
+    Seed(1).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut numbers);
+    numbers
+}
+
+fn main() {
+    let repeats = 1_000_000;
+    let mut width = 0;
+    let seconds = fastest(|| width = black_box(dispatch(Peak { repeats })).0);
+    let peak = 2e-9 * (repeats * width) as f64 / seconds;
+    println!("peak of a core: {peak:.1} GFLOP/s of multiply-adds in single precision\n");
+    println!("GFLOP/s at batch {BATCH}        forward        of input       of filters     sgemm of these sizes");
+    for (channels, side) in [(16, 32), (32, 16), (64, 8)] {
+        let image = ImageLayout { height: side, width: side, channels, border: 1 };
+        let layer = Convolution::new((channels, image), channels, 3, 1, 1);
+        let (input, mut output) = (normals(BATCH * image.len()), vec![0.0; BATCH * layer.output().len()]);
+        let filters = normals(layer.weights());
+        let mut packed = vec![[0.0; LANES]; layer.packed_len()];
+        let (mut input_gradient, mut gradient) = (input.clone(), packed.clone());
+        let flops = 2e-9 * (BATCH * layer.products()) as f64;
+        layer.pack(&filters, &mut packed);
+        let forward = fastest(|| layer.forward(&packed, &input, black_box(&mut output)));
+        let of_filters = fastest(|| layer.add_filter_gradient(&input, &output, black_box(&mut gradient)));
+        layer.pack_for_gradient(&filters, &mut packed);
+        let of_input = fastest(|| layer.input_gradient(&packed, &output, black_box(&mut input_gradient), false));
+        let rows =
+            Array2::from_shape_vec((BATCH * side * side, 9 * channels), normals(BATCH * side * side * 9 * channels)).unwrap();
+        let weights = Array2::from_shape_vec((9 * channels, channels), filters).unwrap();
+        let mut sums = Array2::zeros((BATCH * side * side, channels));
+        let product = fastest(|| general_mat_mul(1.0, &rows, &weights, 0.0, black_box(&mut sums)));
+        let rate = |seconds: f64| format!("{:.0} ({:.0} %)", flops / seconds, 100.0 * flops / seconds / peak);
+        println!(
+            "{channels} channels, {side} × {side}\t{:>14} {:>14} {:>14} {:>14}",
+            rate(forward),
+            rate(of_input),
+            rate(of_filters),
+            rate(product)
+        );
+    }
+
+    let schema = DataSchema { shape: vec![32, 32, 3], ..DataSchema::new(3072, Output::Classes(10)) };
+    let x = Array2::from_shape_vec((BATCH, 3072), normals(BATCH * 3072)).unwrap();
+    let y = Array1::from_shape_fn(BATCH, |image| (image % 10) as f32);
+    for (normalization, activation) in
+        [(Normalization::None, Activation::Relu), (Normalization::FilterResponse, Activation::Swish)]
+    {
+        let model = ResnetSettings { normalization, activation, ..ResnetSettings::default() }.build(&schema).unwrap();
+        let dim = Model::<f32>::dim(&model);
+        let mut theta = Array2::<f32>::zeros((1, dim));
+        model.draw_initial(&mut Seed(1).stream(Who::Run, 0, Purpose::Initial), theta.row_mut(0));
+        let flops = 6e-9 * (BATCH * model.products()) as f64;
+        let memory = model.memory_per_thread::<f32>() as f64 / 1e6;
+        println!("\nResNet-32, {normalization:?}, {activation:?}: {flops:.0} GFLOP a gradient, {memory:.0} MB of each thread");
+        for threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut score = Array2::zeros(theta.raw_dim());
+            let mut scratch = Scratch::new();
+            let seconds = pool.install(|| {
+                fastest(|| {
+                    let batch = Batch { x: x.view(), y: y.view() };
+                    model.add_score(theta.view(), batch, 1.0, score.view_mut(), &mut scratch);
+                })
+            });
+            println!("  {threads} threads: {:.0} ms, {:.0} GFLOP/s", 1e3 * seconds, flops / seconds);
+        }
+    }
+}

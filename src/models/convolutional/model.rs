@@ -1,0 +1,223 @@
+//! The model of a convolutional network: loss, score and predictions, spread over threads by blocks of images.
+
+use super::architecture::{Architecture, Normalization, Unit};
+use super::pass::{Memory, Pass};
+use crate::models::layout::{flat, flat_mut};
+use crate::models::network::Likelihood;
+use crate::models::{Batch, Model, Output, Part, Scratch};
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use rayon::prelude::*;
+
+/// The number of images per pass. Sums over images are sums of the blocks' sums, so that their bits do not depend on the number of threads.
+pub(super) const BLOCK_IMAGES: usize = 8;
+
+/// A convolutional network.
+#[derive(Clone, Debug)]
+pub struct ConvolutionalNetwork {
+    pub(super) architecture: Architecture,
+    pub(super) likelihood: Likelihood,
+    pub(super) prior_precision: f64,
+}
+
+impl ConvolutionalNetwork {
+    pub(super) fn dim(&self) -> usize {
+        self.architecture.parameters() + usize::from(self.likelihood.has_log_precision())
+    }
+
+    /// The number of multiply-adds of an image's forward pass.
+    pub fn products(&self) -> usize {
+        self.architecture.products()
+    }
+
+    /// The bytes of memory that each thread needs for gradients of this type.
+    pub fn memory_per_thread<F: Real>(&self) -> usize {
+        Memory::<F>::size(&self.architecture, BLOCK_IMAGES, Some(self.dim())) * size_of::<F>()
+    }
+
+    fn check<F: Real>(&self, theta: &ArrayView2<F>, batch: &Batch<F>) {
+        assert_eq!(theta.ncols(), self.dim(), "wrong number of parameters");
+        assert_eq!(batch.x.ncols(), self.architecture.image.iter().product::<usize>(), "wrong number of features");
+        assert_eq!(batch.x.nrows(), batch.y.len(), "features and targets differ in their number of rows");
+    }
+
+    /// Calls `each` for every particle and block of images with the memory of a thread, and `collect` for what it returns and the memory, in
+    /// the order of particles and blocks.
+    fn for_each_block<F: Real, T: Send>(
+        &self,
+        (theta, batch): (ArrayView2<F>, Batch<F>),
+        backward: bool,
+        scratch: &mut Scratch<F>,
+        each: impl Fn(&[F], Batch<F>, &mut Memory<F>) -> T + Sync,
+        mut collect: impl FnMut(usize, T, &Memory<F>),
+    ) {
+        self.check(&theta, &batch);
+        let (rows, particles) = (batch.x.nrows(), theta.nrows());
+        let theta = flat(theta);
+        let firsts = (0..rows).step_by(BLOCK_IMAGES);
+        let work: Vec<(usize, usize)> =
+            (0..particles).flat_map(|particle| firsts.clone().map(move |first| (particle, first))).collect();
+        let mut memories = self.memories(work.len(), rows, backward, scratch);
+        for wave in work.chunks(memories.len().max(1)) {
+            let run = |(&(particle, first), memory): (&(usize, usize), &mut Memory<F>)| {
+                let block = batch.slice(first..rows.min(first + BLOCK_IMAGES));
+                each(&theta[particle * self.dim()..][..self.dim()], block, memory)
+            };
+            let results: Vec<T> = wave.par_iter().zip(&mut memories).map(run).collect();
+            for ((&(particle, _), result), memory) in wave.iter().zip(results).zip(&memories) {
+                collect(particle, result, memory);
+            }
+        }
+        memories.into_iter().for_each(|memory| memory.put(scratch));
+    }
+
+    /// The memory of each thread, if there are so many pieces of work.
+    fn memories<F: Real>(&self, work: usize, rows: usize, backward: bool, scratch: &mut Scratch<F>) -> Vec<Memory<F>> {
+        let (threads, images) = (rayon::current_num_threads().min(work), BLOCK_IMAGES.min(rows));
+        let score = backward.then(|| self.dim());
+        (0..threads).map(|_| Memory::take(&self.architecture, images, score, scratch)).collect()
+    }
+
+    /// The parameters whose prior has mean 1: the gains.
+    fn gains(&self) -> impl Iterator<Item = usize> {
+        self.architecture.units.iter().flat_map(|unit| unit.gains.map_or(0..0, |gains| gains..gains + unit.channels()))
+    }
+
+    /// The prediction for a block of images, with sums over particles in order.
+    fn predict_block<F: Real>(
+        &self,
+        theta: &[F],
+        block: Batch<F>,
+        (mean, density): (&mut [f64], &mut [f64]),
+        memory: &mut Memory<F>,
+    ) {
+        mean.fill(0.0);
+        density.fill(0.0);
+        let weight = 1.0 / (theta.len() / self.dim()) as f64;
+        for theta in theta.chunks_exact(self.dim()) {
+            let mut pass = Pass::forward(&self.architecture, theta, block.x, memory);
+            self.likelihood.add_prediction(theta, pass.outputs(), block.y, weight, mean, density);
+        }
+    }
+}
+
+impl<F: Real> Model<F> for ConvolutionalNetwork {
+    fn dim(&self) -> usize {
+        ConvolutionalNetwork::dim(self)
+    }
+
+    fn has_symmetries(&self) -> bool {
+        true
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = self.architecture.parts();
+        if self.likelihood.has_log_precision() {
+            parts.push(Part::new("log_precision", &[]));
+        }
+        parts
+    }
+
+    fn output(&self) -> Output {
+        self.likelihood.output()
+    }
+
+    /// Filters ~ N(0, 2/inputs of a pixel) (He et al. 2015), the dense layer's weights ~ N(0, 1/features), gains 1 and the rest 0, because a
+    /// draw from the prior would be a saturated network. Without normalization the last filters of the B residual blocks are divided by √B,
+    /// so that the sums of all blocks stay of order 1.
+    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
+        let theta = flat_mut(theta);
+        theta.fill(F::zero());
+        let mut draw = |weights: &mut [F], variance: f64| {
+            stream.normals(weights);
+            let deviation = F::of(variance.sqrt());
+            weights.iter_mut().for_each(|weight| *weight *= deviation);
+        };
+        for (filters, factor) in self.architecture.all_filters() {
+            let [height, width, inputs, _] = filters.convolution.shape();
+            let variance = 2.0 / (height * width * inputs) as f64;
+            draw(&mut theta[filters.offset..][..filters.convolution.weights()], variance * factor * factor);
+        }
+        let features = self.architecture.features();
+        draw(&mut theta[self.architecture.head..][..features * self.architecture.outputs], 1.0 / features as f64);
+        self.gains().for_each(|gain| theta[gain] = F::one());
+    }
+
+    fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
+        for (theta, out) in flat(theta).chunks_exact(self.dim()).zip(out) {
+            let square: f64 = theta[..self.architecture.parameters()].iter().map(|weight| weight.f64() * weight.f64()).sum();
+            // (γ − 1)² = γ² − 2γ + 1.
+            let gains: f64 = self.gains().map(|gain| 1.0 - 2.0 * theta[gain].f64()).sum();
+            *out = self.likelihood.log_prior(theta) - 0.5 * self.prior_precision * (square + gains);
+        }
+    }
+
+    fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
+        let precision = F::of(self.prior_precision);
+        let (d, weights) = (self.dim(), self.architecture.parameters());
+        for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
+            for (score, weight) in score.iter_mut().zip(&theta[..weights]) {
+                *score = -precision * *weight;
+            }
+            self.gains().for_each(|gain| score[gain] += precision);
+            self.likelihood.prior_score(theta, score);
+        }
+    }
+
+    fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
+        out.fill(0.0);
+        let loss = |theta: &[F], block: Batch<F>, memory: &mut Memory<F>| {
+            let mut pass = Pass::forward(&self.architecture, theta, block.x, memory);
+            self.likelihood.loss(theta, pass.outputs(), block.y)
+        };
+        self.for_each_block((theta, batch), false, scratch, loss, |particle, loss, _| out[particle] += loss);
+    }
+
+    fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
+        let (score, d) = (flat_mut(score), self.dim());
+        let block_score = |theta: &[F], block: Batch<F>, memory: &mut Memory<F>| {
+            let mut pass = Pass::forward(&self.architecture, theta, block.x, memory);
+            let (outputs, score) = pass.outputs_and_score();
+            self.likelihood.outputs_to_score(theta, outputs, block.y, weight, score);
+            pass.backward();
+        };
+        self.for_each_block((theta, batch), true, scratch, block_score, |particle, (), memory| {
+            score[particle * d..][..d].iter_mut().zip(memory.score()).for_each(|(score, &block)| *score += block);
+        });
+    }
+
+    fn predict(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        mean: ArrayViewMut2<f64>,
+        density: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) {
+        self.check(&theta, &batch);
+        let (rows, outputs) = (batch.x.nrows(), mean.ncols());
+        let (theta, mean) = (flat(theta), flat_mut(mean));
+        let mut memories = self.memories(rows.div_ceil(BLOCK_IMAGES), rows, false, scratch);
+        let wave_rows = memories.len().max(1) * BLOCK_IMAGES;
+        let waves = mean.chunks_mut(wave_rows * outputs).zip(density.chunks_mut(wave_rows));
+        for (wave, (mean, density)) in waves.enumerate() {
+            let blocks = mean.par_chunks_mut(BLOCK_IMAGES * outputs).zip(density.par_chunks_mut(BLOCK_IMAGES));
+            blocks.zip(&mut memories).enumerate().for_each(|(block, ((mean, density), memory))| {
+                let first = wave * wave_rows + block * BLOCK_IMAGES;
+                let rows = batch.slice(first..first + density.len());
+                self.predict_block(theta, rows, (mean, density), memory);
+            });
+        }
+        memories.into_iter().for_each(|memory| memory.put(scratch));
+    }
+}
+
+/// Divides the last filters of residual blocks without normalization, as [`Model::draw_initial`] says.
+pub(super) fn scale_blocks(architecture: &mut Architecture, normalization: Normalization) {
+    let factor = 1.0 / (architecture.blocks().max(1) as f64).sqrt();
+    if normalization == Normalization::None {
+        let is_last = |unit: &&mut Unit| unit.shortcut.is_some();
+        architecture.units.iter_mut().filter(is_last).for_each(|unit| unit.initial_factor = factor);
+    }
+}
