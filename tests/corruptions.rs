@@ -10,8 +10,9 @@ use mpibayes::data::corpus::{
     BagFormat, Corpus, CorpusImport, Input, StopWords, TestDocuments, Text, Vocabulary, WordFilter, import_corpus,
 };
 use mpibayes::data::{
-    ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, Dataset, IdxPair, LibsvmImport, Missing, Result, Scaling,
-    TableImport, TableLayout, Task, TestRows, import_arrays, import_idx, import_libsvm, import_table,
+    ArrayFile, ArrayImport, ArrayPair, CifarImport, Column, ColumnOptions, Dataset, IdxPair, LibsvmImport, Missing, PngImport,
+    Result, Scaling, TableImport, TableLayout, Task, TestRows, import_arrays, import_cifar, import_idx, import_libsvm,
+    import_png, import_table,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -107,6 +108,11 @@ fn formats() -> Vec<Format> {
         format("text.gz", vec![("x", gzip(&text())), ("s", gzip(b"with\nnumber"))], import_words),
         format("text in a folder", vec![("f/1", gzip(&text())), ("f/2", text()), ("f/3", text())], import_folder),
         format("idx", vec![("x", idx(&[40, 3, 4], 480)), ("y", idx(&[40], 40))], import_images),
+        format("npy images", vec![("x", npy_images()), ("y", npy("<i4", "(40,)", &integers(40)))], import_npy),
+        format("cifar", vec![("x", cifar())], import_records),
+        format("cifar.tar", vec![("x", cifar_archive())], import_records),
+        format("cifar.tar.gz", vec![("x", gzip(&cifar_archive()))], import_records),
+        format("png", vec![("p/a/1.png", png(1)), ("p/a/2.png", png(2)), ("p/b/1.png", png(3))], import_png_files),
     ]
 }
 
@@ -209,6 +215,35 @@ fn idx(shape: &[u32], count: u32) -> Vec<u8> {
     let mut file = vec![0, 0, 8, u8::try_from(shape.len()).unwrap()];
     shape.iter().for_each(|size| file.extend(size.to_be_bytes()));
     file.extend((0..count).map(|i| (i % 5) as u8));
+    file
+}
+
+fn npy_images() -> Vec<u8> {
+    npy("|u1", "(40, 3, 2, 5)", &(0..1200_u32).map(|i| (i % 251) as u8).collect::<Vec<_>>())
+}
+
+/// Four records of CIFAR-10.
+fn cifar() -> Vec<u8> {
+    (0..4_u8).flat_map(|label| std::iter::once(label).chain((0..3072_u32).map(move |i| (i % 251) as u8))).collect()
+}
+
+fn cifar_archive() -> Vec<u8> {
+    let names = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, content) in [("data_batch_1.bin", &cifar()[..]), ("batches.meta.txt", names.as_bytes())] {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, name, content).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+fn png(color: u8) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, 16, 8);
+    encoder.set_color(png::ColorType::Rgb);
+    let pixels: Vec<u8> = (0..16 * 8 * 3).map(|i: u32| (i % 251) as u8 ^ color).collect();
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
     file
 }
 
@@ -318,6 +353,14 @@ fn open(output: &Path) -> Result<()> {
 fn import_images(folder: &Path, output: &Path) -> Result<()> {
     let pair = IdxPair { images: folder.join("x"), labels: folder.join("y") };
     import_idx(&pair, None, Scaling::Pixels, output)
+}
+
+fn import_records(folder: &Path, output: &Path) -> Result<()> {
+    import_cifar(&CifarImport { train: vec![folder.join("x")], ..CifarImport::default() }, output).map(drop)
+}
+
+fn import_png_files(folder: &Path, output: &Path) -> Result<()> {
+    import_png(&PngImport { train: folder.join("p"), test: None, scaling: None }, output).map(drop)
 }
 
 /// Damages a file in one way or in a few.

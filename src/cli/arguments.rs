@@ -26,7 +26,7 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Import tables, LIBSVM files, NumPy arrays, IDX images or documents into an HDF5 dataset
+    /// Import tables, LIBSVM files, NumPy arrays, images or documents into an HDF5 dataset
     Import(Box<import::ImportArgs>),
     /// List, download or generate data sets, or verify a dataset
     Data(data::DataArgs),

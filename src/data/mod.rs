@@ -13,7 +13,7 @@
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
 //! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, **raw** regression targets, or counts |
-//! | `features` attribute `shape` | u64 | the shape of a row, such as 28 × 28 for images; else the number of features |
+//! | `features` attribute `shape` | u64 | the shape of a row, such as 28 × 28 for images, or height × width × channels (32 × 32 × 3); else the number of features |
 //! | `features` attribute `scaling` | text | the rule that determined scale, offset and rotation |
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
 //! | `features/rotation` | f64, features × features | models see (x·scale + offset)·rotation, applied on reading: a row times this matrix. Only with the scaling `principal`; absent, x·scale + offset |
@@ -62,8 +62,11 @@ pub(crate) use error::listed;
 pub use error::{DataError, Place, Result};
 pub use generate::Generator;
 pub use import::arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
+pub use import::channels::{ChannelOrder, image_scaling};
+pub use import::cifar::{CifarImport, import_cifar};
 pub use import::images::{IdxPair, import_first_idx, import_idx};
 pub use import::libsvm::{LibsvmImport, import_libsvm};
+pub use import::png_folders::{PngImport, import_png};
 pub(crate) use import::recipe::ExtraColumns;
 pub use import::recipe::{ColumnUse, Recipe, UsedColumn};
 pub use import::table::{ColumnOptions, Missing, TableImport, import_table};
@@ -79,6 +82,7 @@ pub use readers::levels::Levels;
 pub use readers::libsvm::{IndexLimit, LibsvmRow, MAX_FEATURES, is_libsvm, read_libsvm};
 pub use readers::npy::Npy;
 pub use readers::npz::Npz;
+pub(crate) use readers::png::MAGIC as PNG_MAGIC;
 pub use readers::source::Source;
 pub use readers::table::{Row, Table};
 pub use readers::text_column::{TextColumn, read_text_column};

@@ -849,6 +849,93 @@ fn images_in_an_archive_keep_their_bytes_and_their_test_rows() {
 }
 
 #[test]
+fn images_in_four_dimensions_are_stored_with_the_channels_last() {
+    let place = Place::new();
+    let y = || npy("|u1", "(2,)", &[0, 1]);
+    // Two images of 2 × 5 pixels with 3 channels.
+    let last: Vec<u8> = (0..60).collect();
+    let first: Vec<u8> = last
+        .chunks(30)
+        .flat_map(|image| (0..3).flat_map(move |channel| image.iter().copied().skip(channel).step_by(3)))
+        .collect();
+    let expected = |import: &ArrayImport, scaling| {
+        assert_eq!(import_arrays(import, &place.output()).unwrap(), scaling);
+        let data = Dataset::open(&place.output()).unwrap();
+        (data.shape().to_vec(), data.raw::<u8>("train/x"))
+    };
+    let with_last = arrays(&place, npy("|u1", "(2, 2, 5, 3)", &last), y());
+    assert_eq!(expected(&with_last, Scaling::Channels), (vec![2, 5, 3], last.clone()));
+    let with_first = arrays(&place, npy("|u1", "(2, 3, 2, 5)", &first), y());
+    assert_eq!(expected(&with_first, Scaling::Channels), (vec![2, 5, 3], last.clone()));
+    // New rows are read in the same order.
+    let mut rows = Vec::new();
+    let row = |row: &[f64], _| {
+        rows.extend_from_slice(row);
+        Ok(())
+    };
+    with_first.train.features.rows(30, row).unwrap();
+    assert_eq!(rows, last.iter().map(|&pixel| f64::from(pixel)).collect::<Vec<_>>());
+    // One channel makes no dimension, and bytes are then pixels.
+    let gray = arrays(&place, npy("|u1", "(2, 1, 5, 6)", &last), y());
+    assert_eq!(expected(&gray, Scaling::Pixels), (vec![5, 6], last.clone()));
+    let test = TestRows::File(gray.train.clone());
+    import_arrays(&ArrayImport { test, ..gray }, &place.output()).unwrap();
+    assert_eq!(Dataset::open(&place.output()).unwrap().raw::<u8>("test/x"), last);
+    // Numbers that are no bytes, in an order that the sizes do not show.
+    let floats: Vec<f64> = first.iter().map(|&pixel| f64::from(pixel)).collect();
+    let mut unclear = arrays(&place, npy("<f8", "(2, 3, 10, 1)", &f64s(&floats)), y());
+    std::fs::remove_file(place.output()).unwrap();
+    place.refused(import_arrays(&unclear, &place.output()), &["x.npy: images of shape [3, 10, 1] may have", "--channels first"]);
+    unclear.train.features.channels = Some(ChannelOrder::First);
+    assert_eq!(import_arrays(&unclear, &place.output()).unwrap(), Scaling::Channels);
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(
+        (data.shape(), data.raw::<f64>("train/x")),
+        (&[10, 1, 3][..], last.iter().map(|&pixel| f64::from(pixel)).collect())
+    );
+}
+
+#[test]
+fn channels_have_mean_0_and_deviation_1_over_the_training_images() {
+    let place = Place::new();
+    // Two images of 1 × 2 pixels: red 0, 2, 4, 10 and green 5 everywhere.
+    let x = npy("|u1", "(2, 1, 2, 2)", &[0, 5, 2, 5, 4, 5, 10, 5]);
+    let tx = place.file("tx.npy", npy("|u1", "(1, 1, 2, 2)", &[4, 6, 14, 5]));
+    let test = ArrayPair {
+        features: ArrayFile { channels: Some(ChannelOrder::Last), ..ArrayFile::npy(&tx) },
+        targets: ArrayFile::npy(&place.file("ty.npy", npy("|u1", "(1,)", &[1]))),
+    };
+    let mut import = arrays(&place, x, npy("|u1", "(2,)", &[0, 1]));
+    // Images of height 1 look like planes.
+    import.train.features.channels = Some(ChannelOrder::Last);
+    let scaled = |import: ArrayImport, split, rows: &[usize]| {
+        import_arrays(
+            &ArrayImport { test: TestRows::File(test.clone()), scaling: Some(Scaling::Channels), ..import },
+            &place.output(),
+        )
+        .unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        data.verify(&mut |_| {}).unwrap();
+        data.read_rows::<f64>(split, rows).unwrap().x().to_owned()
+    };
+    // The mean of red is 4, its variance (16 + 4 + 0 + 36) / 4 = 14.
+    let unit = 14_f64.sqrt();
+    let train = array![[-4.0 / unit, 0.0, -2.0 / unit, 0.0], [0.0, 0.0, 6.0 / unit, 0.0]];
+    approx::assert_abs_diff_eq!(scaled(import.clone(), Split::Train, &[0, 1]), train, epsilon = 1e-15);
+    let of_test = array![[0.0, 1.0, 10.0 / unit, 0.0]];
+    approx::assert_abs_diff_eq!(scaled(import, Split::Test, &[0]), of_test, epsilon = 1e-15);
+    // Without a dimension of channels, all pixels are one channel: 1, 3, 5, 7 have the mean 4 and the variance 5.
+    let gray = arrays(&place, npy("|u1", "(2, 1, 2)", &[1, 3, 5, 7]), npy("|u1", "(2,)", &[0, 1]));
+    import_arrays(&ArrayImport { scaling: Some(Scaling::Channels), ..gray }, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    let rows = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
+    approx::assert_abs_diff_eq!(rows.x().to_owned(), array![[-3.0, -1.0], [1.0, 3.0]] / 5_f64.sqrt(), epsilon = 1e-15);
+    std::fs::remove_file(place.output()).unwrap();
+    let table = TableImport { scaling: Scaling::Channels, ..csv(&place.file("x.csv", "1,2,0\n3,4,1\n")) };
+    place.refused(import_table(&table, &place.output()), &["the scaling channels is for images", "rows have the shape [2]"]);
+}
+
+#[test]
 fn bad_arrays_are_refused() {
     let place = Place::new();
     let x = || npy("<f8", "(2, 1)", &f64s(&[1.0, 2.0]));

@@ -1,6 +1,6 @@
 //! Options that several forms of `mpibayes import` share, and how their values are parsed.
 
-use crate::data::{Column, Delimiter, Header, Missing, Scaling, Task, TestRows};
+use crate::data::{ChannelOrder, Column, Delimiter, Header, Missing, Scaling, Task, TestRows};
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ pub struct RowArgs {
     /// What the targets are [default: classification]
     #[arg(long, value_enum)]
     pub task: Option<TaskName>,
-    /// How features are scaled for models [default: pixels for images of bytes, none for LIBSVM, else standardize]
+    /// How features are scaled for models [default: channels for images with several channels, pixels for other images of bytes, none for
+    /// LIBSVM, else standardize]
     #[arg(long, value_enum)]
     pub scaling: Option<ScalingName>,
 }
@@ -63,6 +64,8 @@ pub enum ScalingName {
     MaxAbs,
     /// Rotate into the principal axes of the training rows: columns become uncorrelated, nothing is lost
     Principal,
+    /// Mean 0 and standard deviation 1 of each channel of images over the training rows: all pixels of a channel share one scale
+    Channels,
 }
 
 impl From<ScalingName> for Scaling {
@@ -74,6 +77,7 @@ impl From<ScalingName> for Scaling {
             ScalingName::UnitInterval => Self::UnitInterval,
             ScalingName::MaxAbs => Self::MaxAbs,
             ScalingName::Principal => Self::Principal,
+            ScalingName::Channels => Self::Channels,
         }
     }
 }
@@ -87,6 +91,24 @@ pub enum TaskName {
     Regression,
     /// A count 0, 1, 2, ...
     Counts,
+}
+
+/// Where the channels of images are in an array, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ChannelsName {
+    /// Examples, channels, height, width
+    First,
+    /// Examples, height, width, channels
+    Last,
+}
+
+impl From<ChannelsName> for ChannelOrder {
+    fn from(name: ChannelsName) -> Self {
+        match name {
+            ChannelsName::First => Self::First,
+            ChannelsName::Last => Self::Last,
+        }
+    }
 }
 
 /// What becomes of rows with missing values, on the command line.

@@ -2,16 +2,18 @@
 
 mod args;
 mod documents;
+mod images;
 mod rows;
 
-pub(super) use args::{DecimalMark, HeaderName, column, delimiter, interval};
+pub(super) use args::{ChannelsName, DecimalMark, HeaderName, column, delimiter, interval};
 
 use super::output::print;
 use crate::data::{Format, is_libsvm};
 use anyhow::{Context, bail, ensure};
 use args::{OutputArgs, RowArgs, TestArgs};
 use documents::{CountsArgs, DocumentTestArgs, TextArgs};
-use rows::{ArrayNames, ArraysArgs, ImagesArgs, LayoutArgs, LibsvmArgs, TableArgs};
+use images::ImagesArgs;
+use rows::{ArrayNames, ArraysArgs, LayoutArgs, LibsvmArgs, TableArgs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -37,6 +39,10 @@ Examples:
     mpibayes import images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
         --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz \\
         -o fashion.h5
+
+  Images of CIFAR-10, from the original archive; PNG files in a folder for each class:
+    mpibayes import images cifar-10-binary.tar.gz -o cifar10.h5
+    mpibayes import images pets/ -o pets.h5
 
   Word counts for topic models (UCI bag of words, lda-c, Matrix Market), with 300 test documents:
     mpibayes import counts docword.kos.txt.gz --vocabulary vocab.kos.txt --test-documents 300 -o kos.h5
@@ -87,7 +93,7 @@ pub enum ImportFormat {
     Table(TableArgs),
     /// Import NumPy arrays: NPY or NPZ files
     Arrays(ArraysArgs),
-    /// Import images with labels: IDX files, as of MNIST
+    /// Import images with labels: IDX files as of MNIST, CIFAR files, folders of PNG files
     Images(ImagesArgs),
     /// Import a LIBSVM file as sparse rows
     Libsvm(LibsvmArgs),
@@ -132,6 +138,14 @@ fn idx_file_in(folder: &Path) -> Option<PathBuf> {
     files.filter(|file| file.is_file()).find(|file| matches!(rows::format(file), Ok(Format::Idx)))
 }
 
+/// Whether the first files of a folder and of its subfolders are all PNG files, by their names.
+fn has_png_files_only(folder: &Path) -> bool {
+    let entries = walkdir::WalkDir::new(folder).max_depth(3).into_iter().filter_map(Result::ok);
+    let mut files = entries.filter(|entry| entry.file_type().is_file()).take(FILES_LOOKED_AT).peekable();
+    let is_png = |path: &Path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+    files.peek().is_some() && files.all(|entry| is_png(entry.path()))
+}
+
 impl ImportArgs {
     /// Imports input whose format its content shows.
     fn detect_and_import(&self) -> anyhow::Result<String> {
@@ -155,6 +169,12 @@ impl ImportArgs {
                     images.display()
                 );
             }
+            if let Some(folder) = files.iter().find(|folder| has_png_files_only(folder)) {
+                bail!(
+                    "{}: this folder contains PNG files, and a folder is read as documents in text: use `mpibayes import images`",
+                    folder.display()
+                );
+            }
             let split = self.document_test()?;
             return TextArgs::with_defaults(files.clone(), prepared, split).write();
         }
@@ -173,6 +193,9 @@ impl ImportArgs {
             Format::Batches(_) => return rows::table(files, layout, rows, test, output),
             Format::Idx => {
                 bail!("{}: images need their labels: give them with --labels FILE", file.display())
+            }
+            Format::Tar => {
+                bail!("{}: this is an archive: use `mpibayes import images` if it is one of CIFAR, or unpack it", file.display())
             }
             _ => return rows::arrays(file, &ArrayNames::default(), rows, test, output),
         }
@@ -207,7 +230,7 @@ impl ImportArgs {
             "{}: images take test images by --test FILE --test-labels FILE, and are classified",
             file.display()
         );
-        rows::images((file, labels), test.test.as_deref().zip(test_labels.as_deref()), None, rows.scaling, output)
+        images::idx((file, labels), test.test.as_deref().zip(test_labels.as_deref()), None, rows.scaling, output)
     }
 
     /// The options for documents; refuses those for rows.

@@ -1,12 +1,12 @@
-//! `mpibayes import table`, `arrays`, `images` and `libsvm`: rows with targets become a dataset.
+//! `mpibayes import table`, `arrays` and `libsvm`: rows with targets become a dataset.
 
 use super::args::{
-    DecimalMark, HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter, reference,
+    ChannelsName, DecimalMark, HeaderName, MissingName, OutputArgs, RowArgs, TestArgs, column, delimiter, reference,
 };
 use crate::data::{
-    ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
+    ArrayFile, ArrayImport, ArrayPair, ChannelOrder, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format,
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
-    import_first_idx, import_libsvm, import_table, listed,
+    import_libsvm, import_table, listed,
 };
 use crate::text;
 use anyhow::{Context, bail};
@@ -111,31 +111,9 @@ pub struct ArrayNames {
     /// The array of labels or targets in an NPZ file [default: y_train or y]
     #[arg(long, value_name = "NAME", conflicts_with = "targets")]
     pub targets_name: Option<String>,
-}
-
-/// Arguments of `mpibayes import images`.
-#[derive(Debug, clap::Args)]
-pub struct ImagesArgs {
-    /// The training images as an IDX file of bytes, plain or gzip
-    #[arg(value_name = "IMAGES")]
-    pub file: PathBuf,
-    /// Their labels
-    #[arg(long, value_name = "FILE")]
-    pub labels: PathBuf,
-    /// The test images
-    #[arg(long, value_name = "FILE", requires = "test_labels")]
-    pub test_images: Option<PathBuf>,
-    /// Their labels
-    #[arg(long, value_name = "FILE", requires = "test_images")]
-    pub test_labels: Option<PathBuf>,
-    /// Only the first images of each file [default: all]
-    #[arg(long, value_name = "N")]
-    pub rows: Option<usize>,
-    /// How pixels are scaled for models [default: pixels]
-    #[arg(long, value_enum)]
-    pub scaling: Option<ScalingName>,
-    #[command(flatten)]
-    pub output: OutputArgs,
+    /// Where the channels of images are in an array of four dimensions [default: first if there are 1, 3 or 4 there and not at the end]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub channels: Option<ChannelsName>,
 }
 
 /// Arguments of `mpibayes import libsvm`.
@@ -169,29 +147,6 @@ impl ArraysArgs {
     }
 }
 
-impl ImagesArgs {
-    pub fn import(&self) -> anyhow::Result<String> {
-        let inputs = [&self.file, &self.labels].into_iter().chain(&self.test_images).chain(&self.test_labels);
-        self.output.prepare(inputs.map(PathBuf::as_path))?;
-        let test = self.test_images.as_deref().zip(self.test_labels.as_deref());
-        images((&self.file, &self.labels), test, self.rows, self.scaling, &self.output.output)
-    }
-}
-
-/// Imports images with their labels, and perhaps test images with theirs, and describes the dataset.
-pub fn images(
-    train: (&Path, &Path),
-    test: Option<(&Path, &Path)>,
-    first: Option<usize>,
-    scaling: Option<ScalingName>,
-    output: &Path,
-) -> anyhow::Result<String> {
-    let pair = |(images, labels): (&Path, &Path)| IdxPair { images: images.to_path_buf(), labels: labels.to_path_buf() };
-    let scaling = scaling.map_or(Scaling::Pixels, Scaling::from);
-    import_first_idx(&pair(train), test.map(pair).as_ref(), first, scaling, output)?;
-    describe(output, scaling)
-}
-
 impl LibsvmArgs {
     pub fn import(&self) -> anyhow::Result<String> {
         self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()))?;
@@ -222,6 +177,7 @@ pub fn require_table(path: &Path) -> anyhow::Result<()> {
     let what = match format(path)? {
         Format::Npy | Format::Npz => "NumPy arrays: use `mpibayes import arrays`",
         Format::Idx => "an IDX file: use `mpibayes import images`",
+        Format::Tar => "an archive: use `mpibayes import images` if it is one of CIFAR, or unpack it",
         _ => return Ok(()),
     };
     bail!("{}: this file contains {what}", path.display())
@@ -275,11 +231,17 @@ pub fn libsvm(file: &Path, features: Option<u32>, rows: &RowArgs, test: &TestArg
 
 /// Imports NumPy arrays and describes the dataset.
 pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
-    let npz = |path: &Path| -> Result<(ArrayPair, Option<ArrayPair>), DataError> {
-        ArrayPair::in_npz(path, names.features_name.as_deref(), names.targets_name.as_deref())
+    let in_order = |mut pair: ArrayPair| {
+        pair.features.channels = names.channels.map(ChannelOrder::from);
+        pair
     };
-    let npy =
-        |features: &Path, targets: &Path| ArrayPair { features: ArrayFile::npy(features), targets: ArrayFile::npy(targets) };
+    let npz = |path: &Path| -> Result<(ArrayPair, Option<ArrayPair>), DataError> {
+        let (train, test) = ArrayPair::in_npz(path, names.features_name.as_deref(), names.targets_name.as_deref())?;
+        Ok((in_order(train), test.map(in_order)))
+    };
+    let npy = |features: &Path, targets: &Path| {
+        in_order(ArrayPair { features: ArrayFile::npy(features), targets: ArrayFile::npy(targets) })
+    };
     let (train, own_test) = match (format(file)?, &names.targets) {
         (Format::Npy, _) if names.features_name.is_some() || names.targets_name.is_some() => bail!(
             "{}: --features-name and --targets-name are for NPZ files: give the targets of an NPY file with --targets FILE.npy",
@@ -337,7 +299,8 @@ fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
     }
 }
 
-fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
+/// Describes a dataset, for people.
+pub fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
     let data = Dataset::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let mut lines =

@@ -67,6 +67,51 @@ fn an_idx_import_says_what_it_made() {
 }
 
 #[test]
+fn a_cifar_import_and_a_folder_of_png_files_say_what_they_made() {
+    let folder = folder();
+    let file = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).unwrap();
+    let record = |label: u8| [&[label][..], &[9; 3072]].concat();
+    file("train.bin", &[record(8), record(3)].concat());
+    file("test.bin", &record(3));
+    let said = import(&args(folder.path(), "images @train.bin --test-images @test.bin -o @c.h5")).unwrap();
+    for line in ["features  3,072 (32 × 32 × 3)", "scaling   channels", "classes   2: 3, 8", "test      1 row"] {
+        assert!(said.contains(line), "{line:?} in\n{said}");
+    }
+    for (class, pixels) in [("pets/cat", [0, 255]), ("pets/dog", [9, 8])] {
+        std::fs::create_dir_all(folder.path().join(class)).unwrap();
+        let mut image = Vec::new();
+        png::Encoder::new(&mut image, 2, 1).write_header().unwrap().write_image_data(&pixels).unwrap();
+        file(&format!("{class}/1.png"), &image);
+    }
+    let said = import(&args(folder.path(), "images @pets -o @p.h5")).unwrap();
+    for line in ["features  2 (1 × 2)", "scaling   pixels", "classes   2: cat, dog"] {
+        assert!(said.contains(line), "{line:?} in\n{said}");
+    }
+    for (typed, says) in [
+        ("images @images -o @n.h5", "images: images in an IDX file need their labels: give them with --labels FILE"),
+        ("images @images --labels @labels --test-images @images -o @n.h5", "give them with --test-labels FILE"),
+        ("images @images @images --labels @labels -o @n.h5", "an IDX file has all images: import it alone"),
+        ("images @images --labels @labels --coarse-labels -o @n.h5", "--coarse-labels is for CIFAR-100"),
+        ("images @train.bin --labels @labels -o @n.h5", "train.bin: --labels is for IDX files"),
+        ("images @train.bin --coarse-labels -o @n.h5", "train.bin: only CIFAR-100 has coarse labels"),
+        ("images @pets/cat/1.png -o @n.h5", "1.png: this is one PNG file: name the folder"),
+        ("images @pets --rows 1 -o @n.h5", "pets: --rows is not for folders of PNG files"),
+        ("images @pets --test-images @test.bin -o @n.h5", "test.bin: this is no folder"),
+        ("images @pets @pets -o @n.h5", "pets: the images of a dataset are in one folder"),
+        (
+            "@pets -o @n.h5",
+            "pets: this folder contains PNG files, and a folder is read as documents in text: use `mpibayes import images`",
+        ),
+        ("images @a.csv -o @n.h5", "a.csv: 44 bytes are neither records of CIFAR-10"),
+        ("@a.csv --scaling channels -o @n.h5", "the scaling channels is for images"),
+    ] {
+        let refused = import(&args(folder.path(), typed)).unwrap_err().to_string();
+        assert!(refused.contains(says), "{typed}: {refused:?} must say {says:?}");
+        assert!(!folder.path().join("n.h5").exists());
+    }
+}
+
+#[test]
 fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     let folder = folder();
     let file = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).unwrap();

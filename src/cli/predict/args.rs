@@ -1,6 +1,6 @@
 //! The arguments of `mpibayes predict`.
 
-use crate::cli::import::{DecimalMark, HeaderName, column, delimiter, interval};
+use crate::cli::import::{ChannelsName, DecimalMark, HeaderName, column, delimiter, interval};
 use crate::data::{Column, Delimiter, Split};
 use std::path::PathBuf;
 
@@ -56,6 +56,9 @@ pub struct PredictArgs {
     /// The array in an NPZ file [default: the only one, or x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
+    /// Where the channels of images are in an array of four dimensions [default: first if there are 1, 3 or 4 there and not at the end]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub channels: Option<ChannelsName>,
     /// The share of the interval: of draws of the target, or of its mean [default: 0.9 for numbers and counts, no interval for classes]
     #[arg(long, value_name = "SHARE", value_parser = interval)]
     pub interval: Option<f64>,

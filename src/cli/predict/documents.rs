@@ -77,7 +77,7 @@ fn adopt(args: &PredictArgs, model: &TopicModel) -> anyhow::Result<Adopted> {
     refuse_for(
         "a corpus",
         args,
-        &["label", "header", "delimiter", "decimal", "features-name", "interval", "of", "draws", "keep"],
+        &["label", "header", "delimiter", "decimal", "features-name", "channels", "interval", "of", "draws", "keep"],
     )?;
     ensure!(
         detect(&args.data)? == Format::Hdf5,

@@ -3,12 +3,14 @@
 use super::args::PredictArgs;
 use super::output::Output;
 use super::rows::{KnownLabels, Rows};
-use crate::data::{ArrayFile, Column, DataError, Dataset, Idx, IndexLimit, Place, Recipe, Source, Split, Targets, read_libsvm};
+use crate::data::{
+    ArrayFile, ChannelOrder, Column, DataError, Dataset, Idx, IndexLimit, Place, Recipe, Source, Split, Targets, read_libsvm,
+};
 use crate::job::predictor::Predictor;
 use anyhow::{bail, ensure};
 
 pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name", "keep"])?;
+    refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name", "channels", "keep"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = args.split(data.rows(Split::Test) > 0);
     let labels: Vec<String> = match data.targets(split)? {
@@ -36,6 +38,7 @@ pub(super) fn refuse_for(is: &str, args: &PredictArgs, options: &[&str]) -> anyh
         ("delimiter", args.delimiter.is_some()),
         ("decimal", args.decimal.is_some()),
         ("features-name", args.features_name.is_some()),
+        ("channels", args.channels.is_some()),
         ("interval", args.interval.is_some()),
         ("of", args.of.is_some()),
         ("draws", args.draws.is_some()),
@@ -60,7 +63,7 @@ pub(super) fn check_no_recipe(args: &PredictArgs, predictor: &Predictor, is: &st
 }
 
 pub(super) fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a LIBSVM file", args, &["header", "delimiter", "decimal", "features-name", "split", "keep"])?;
+    refuse_for("a LIBSVM file", args, &["header", "delimiter", "decimal", "features-name", "channels", "split", "keep"])?;
     check_no_recipe(args, predictor, "a LIBSVM file")?;
     ensure!(
         matches!(args.label, None | Some(Column::Number(1))),
@@ -105,14 +108,15 @@ pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, outpu
     );
     output.head(false)?;
     let (path, width) = (&args.data, predictor.columns);
-    let array = ArrayFile::of_features(path, args.features_name.as_deref())?;
+    let channels = args.channels.map(ChannelOrder::from);
+    let array = ArrayFile { channels, ..ArrayFile::of_features(path, args.features_name.as_deref())? };
     let mut rows = Rows::new(path, predictor, output);
     let read = array.rows(width, |row, record| rows.push((0..).zip(row.iter().copied()), None, Place::Record(record)));
     rows.finish(read)
 }
 
 pub(super) fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a file of images", args, &["header", "delimiter", "decimal", "features-name", "split", "keep"])?;
+    refuse_for("a file of images", args, &["header", "delimiter", "decimal", "features-name", "channels", "split", "keep"])?;
     check_no_recipe(args, predictor, "a file of images")?;
     check_dense(args, predictor)?;
     ensure!(

@@ -164,6 +164,7 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
         Format::Table | Format::Batches(_) => predict_table(args, predictor, &mut output),
         Format::Npy | Format::Npz => predict_array(args, predictor, &mut output),
         Format::Idx => predict_images(args, predictor, &mut output),
+        Format::Tar => bail!("{}: this is an archive: import its images, and predict the dataset", args.data.display()),
         Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
     }?;
     output.finish()

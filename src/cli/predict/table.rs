@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use std::path::Path;
 
 pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
-    refuse_for("a table", args, &["features-name", "split"])?;
+    refuse_for("a table", args, &["features-name", "channels", "split"])?;
     check_dense(args, predictor)?;
     let path = &args.data;
     let mut layout = TableLayout {

@@ -28,6 +28,9 @@ pub enum Scaling {
     /// The principal axes of the training rows: (x − mean)·s in the orthonormal eigenvectors of their covariance, by falling
     /// eigenvalue. The factor s is the same for all: 1/255 for bytes, else what makes the mean variance of the columns 1.
     Principal,
+    /// Mean 0 and standard deviation 1 of each channel over the pixels of all training images: one scale and one offset for each
+    /// channel; a constant channel becomes 0. Rows are images of shape [height, width] or [height, width, channels].
+    Channels,
 }
 
 impl Scaling {
@@ -40,6 +43,7 @@ impl Scaling {
             Self::UnitInterval => "unit-interval",
             Self::MaxAbs => "max-abs",
             Self::Principal => "principal",
+            Self::Channels => "channels",
         }
     }
 
@@ -135,7 +139,7 @@ impl ColumnStatistics {
     pub(crate) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
         match self.scaling {
             Scaling::None => {}
-            Scaling::Standardize => {
+            Scaling::Standardize | Scaling::Channels => {
                 // Welford: sums of squares would cancel for columns far from zero.
                 self.rows += 1.0;
                 let share = 1.0 / self.rows;
@@ -155,9 +159,18 @@ impl ColumnStatistics {
         }
     }
 
-    /// Fits the scaling. `unit` is the natural scale of the type of values, for scalings with one scale for all columns; `name` gives the
-    /// name of a column for errors.
-    pub(crate) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<FittedScaling> {
+    /// Fits the scaling. `unit` is the natural scale of the type of values, for scalings with one scale for all columns; `shape` is that of
+    /// a row; `name` gives the name of a column for errors.
+    pub(crate) fn finish(
+        mut self,
+        path: &Path,
+        unit: Option<f64>,
+        shape: &[usize],
+        name: impl Fn(usize) -> String,
+    ) -> Result<FittedScaling> {
+        if self.scaling == Scaling::Channels {
+            self.pool(channels_of(shape)?);
+        }
         let (mut shared, mut rotation) = (unit.unwrap_or(1.0), None);
         if let Some(axes) = self.axes.take() {
             let PrincipalAxes { mean, variance, axes } = axes.finish(path, &name)?;
@@ -168,7 +181,7 @@ impl ColumnStatistics {
         let column = |j: usize| -> Result<(f64, f64)> {
             match self.scaling {
                 Scaling::None => Ok((1.0, 0.0)),
-                Scaling::Standardize => {
+                Scaling::Standardize | Scaling::Channels => {
                     let deviation = (self.squares[j] / self.rows).sqrt();
                     // Rounding gives constant columns a deviation of this order, and dividing by it would amplify noise.
                     let constant = deviation <= 1e-13 * self.mean[j].abs();
@@ -204,6 +217,34 @@ impl ColumnStatistics {
             }
         }
     }
+
+    /// Gives all columns of a channel the mean and the mean squares of the channel.
+    fn pool(&mut self, channels: usize) {
+        let pixels = self.mean.len() / channels.max(1);
+        for channel in 0..channels {
+            let columns = || (channel..pixels * channels).step_by(channels);
+            // There are fewer pixels than double precision counts.
+            let count = pixels as f64;
+            let mean = columns().map(|j| self.mean[j]).sum::<f64>() / count;
+            let between = |j: usize| self.rows * (self.mean[j] - mean).powi(2);
+            let squares = columns().map(|j| self.squares[j] + between(j)).sum::<f64>() / count;
+            for j in columns() {
+                (self.mean[j], self.squares[j]) = (mean, squares);
+            }
+        }
+    }
+}
+
+/// The number of channels of images of this shape.
+pub(crate) fn channels_of(shape: &[usize]) -> Result<usize> {
+    match shape {
+        [_, _] => Ok(1),
+        [_, _, channels] => Ok(*channels),
+        _ => Err(DataError::Request(format!(
+            "the scaling channels is for images, with the shape [height, width] or [height, width, channels], but rows have the shape \
+             {shape:?}: choose another scaling"
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -215,7 +256,7 @@ mod tests {
         let mut columns = ColumnStatistics::new(scaling, 3);
         rows.iter().for_each(|row| columns.add(row));
         let FittedScaling { scale, offset, rotation } =
-            columns.finish(Path::new("x.csv"), None, |j| format!("feature {}", j + 1))?;
+            columns.finish(Path::new("x.csv"), None, &[3], |j| format!("feature {}", j + 1))?;
         assert!(rotation.is_none());
         Ok(scale.into_iter().zip(offset).collect())
     }

@@ -33,7 +33,7 @@ impl Targets {
         let Self::Numbers(numbers) = self else { return Ok(None) };
         let mut column = ColumnStatistics::new(Scaling::Standardize, 1);
         numbers.iter().for_each(|&number| column.add(&[number]));
-        let FittedScaling { scale, offset, .. } = column.finish(from, None, |_| "the target".into())?;
+        let FittedScaling { scale, offset, .. } = column.finish(from, None, &[1], |_| "the target".into())?;
         Ok(scale.first().copied().zip(offset.first().copied()))
     }
 

@@ -8,7 +8,7 @@ use crate::data::dataset::layout::ROTATED_VERSION;
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
 use crate::data::dataset::principal;
-use crate::data::dataset::scaling::{ColumnStatistics, FittedScaling, Scaling};
+use crate::data::dataset::scaling::{ColumnStatistics, FittedScaling, Scaling, channels_of};
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Result};
 use crate::data::hdf;
@@ -146,14 +146,17 @@ pub(crate) struct Writer<T> {
 }
 
 impl<T: FeatureValue> Writer<T> {
-    /// Starts the dataset `path` with rows of `features` numbers.
-    pub(crate) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
+    /// Starts the dataset `path` with rows of this shape.
+    pub(crate) fn new(path: &Path, shape: &[usize], scaling: Scaling) -> Result<Self> {
+        let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(usize::MAX);
         if features > MAX_FEATURES {
             let what = format!("rows of {features} features: dense rows may have at most {MAX_FEATURES}; is the file damaged?");
             return Err(DataError::Request(what));
         }
-        if scaling == Scaling::Principal {
-            principal::check_width(features)?;
+        match scaling {
+            Scaling::Principal => principal::check_width(features)?,
+            Scaling::Channels => channels_of(shape).map(drop)?,
+            _ => {}
         }
         let (file, partial) = create(path)?;
         let columns = ColumnStatistics::new(scaling, features);
@@ -179,7 +182,7 @@ impl<T: FeatureValue> Writer<T> {
 
     /// Completes the file; errors of the scaling name `from`.
     pub(crate) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
-        let fitted = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
+        let fitted = self.columns.finish(from, T::UNIT, &about.shape, |j| format!("feature {}", j + 1))?;
         let FittedScaling { mut scale, mut offset, rotation } = fitted;
         let scaled = self.features - about.extra().count();
         scale[scaled..].fill(1.0);

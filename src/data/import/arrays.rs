@@ -5,6 +5,7 @@ use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result, listed};
+use crate::data::import::channels::{ChannelOrder, RowOrder, image_scaling};
 use crate::data::import::targets::{TargetCollector, label_of};
 use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::format::{Format, detect};
@@ -22,12 +23,14 @@ pub struct ArrayFile {
     pub path: PathBuf,
     /// The name of the array in an NPZ file.
     pub member: Option<String>,
+    /// Where the channels are if this is an array of images in four dimensions; by default the sizes show it.
+    pub channels: Option<ChannelOrder>,
 }
 
 impl ArrayFile {
     /// An NPY file.
     pub fn npy(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), member: None }
+        Self { path: path.to_path_buf(), member: None, channels: None }
     }
 
     /// An array of features without targets. In an NPZ file it is the array `name`, or else the only array, `x` or `x_test`.
@@ -49,21 +52,25 @@ impl ArrayFile {
             let what = format!("it has the arrays {}: name the features with --features-name", listed(&names));
             DataError::content(path, Place::File, what)
         })?;
-        Ok(Self { path: path.to_path_buf(), member: Some(found.clone()) })
+        Ok(Self { path: path.to_path_buf(), member: Some(found.clone()), channels: None })
     }
 
-    /// Calls `each` with every row, which must have `width` finite numbers, and with its number from 1.
+    /// Calls `each` with every row, which must have `width` finite numbers, and with its number from 1. The channels of images come last.
     ///
     /// # Errors
-    /// If the array cannot be read, or a row is invalid; and those of `each`.
+    /// If the array cannot be read, the order of its channels is not clear, or a row is invalid; and those of `each`.
     pub fn rows(&self, width: usize, each: impl FnMut(&[f64], u64) -> Result<()>) -> Result<()> {
         self.open(|x| {
             if x.row_size() != width {
                 let what = format!("rows of {} numbers where there should be {width}", x.row_size());
                 return Err(DataError::content(&x.path(), Place::File, what));
             }
-            x.for_numbers(each)
+            x.for_numbers(self.order(x)?.rows(each))
         })
+    }
+
+    fn order(&self, x: &Npy<'_>) -> Result<RowOrder> {
+        RowOrder::of(x.row_shape(), self.channels, &x.path())
     }
 
     fn open<T>(&self, read: impl FnOnce(&mut Npy<'_>) -> Result<T>) -> Result<T> {
@@ -82,7 +89,7 @@ fn open_npz(path: &Path) -> Result<Npz<BufReader<File>>> {
 /// An array of features with a row for each example, and an array of their targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayPair {
-    /// The features: two or more dimensions, examples first.
+    /// The features: two or more dimensions, examples first. Four dimensions are images, stored as height × width × channels.
     pub features: ArrayFile,
     /// The labels or targets: one number for each example.
     pub targets: ArrayFile,
@@ -97,7 +104,7 @@ impl ArrayPair {
     pub fn in_npz(path: &Path, features: Option<&str>, targets: Option<&str>) -> Result<(Self, Option<Self>)> {
         let names = open_npz(path)?.names();
         let find = |name: &str| names.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
-        let file = |name: String| ArrayFile { path: path.to_path_buf(), member: Some(name) };
+        let file = |name: String| ArrayFile { path: path.to_path_buf(), member: Some(name), channels: None };
         let pair = |x: &str, y: &str| Some(Self { features: file(find(x)?), targets: file(find(y)?) });
         if features.is_some() || targets.is_some() {
             let named = |name: Option<&str>, default| file(name.map_or_else(|| default, str::to_owned));
@@ -136,7 +143,8 @@ pub struct ArrayImport {
     pub test: TestRows<ArrayPair>,
     /// What the targets are.
     pub task: Task,
-    /// The scaling of features; by default, bytes in two or more dimensions are scaled as pixels and all others are standardized.
+    /// The scaling of features; by default, images with several channels are scaled by channel, other bytes in two or more dimensions
+    /// as pixels, and all others are standardized.
     pub scaling: Option<Scaling>,
 }
 
@@ -148,9 +156,11 @@ pub struct ArrayImport {
 /// if features and targets do not match; and those of the split into training and test rows. No partial output remains.
 pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     let path = &import.train.features.path;
-    let (bytes, shape) = import.train.features.open(|x| Ok((x.is_bytes(), x.row_shape().to_vec())))?;
-    let default = if bytes && shape.len() > 1 { Scaling::Pixels } else { Scaling::Standardize };
-    let scaling = import.scaling.unwrap_or(default);
+    let (bytes, RowOrder { shape, .. }) = import.train.features.open(|x| Ok((x.is_bytes(), import.train.features.order(x)?)))?;
+    let scaling = import.scaling.unwrap_or_else(|| match image_scaling(&shape) {
+        Scaling::Pixels if !bytes || shape.len() == 1 => Scaling::Standardize,
+        scaling => scaling,
+    });
     let mut collector = TargetCollector::new(import.task);
     let mut splitter = RowSplitter::new(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
     // Targets first: they need little memory, and an archive can only be read one array at a time.
@@ -169,7 +179,7 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     let mut source = format!("{}{}", import.train.file_names(), splitter.source);
     let mut test = None;
     if let TestRows::File(pair) = &import.test {
-        let (rows, test_shape) = pair.features.open(|x| Ok((x.rows(), x.row_shape().to_vec())))?;
+        let (rows, test_shape) = pair.features.open(|x| Ok((x.rows(), pair.features.order(x)?.shape)))?;
         if test_shape != shape {
             let what = format!(
                 "rows of shape {test_shape:?}, but those of {} have shape {shape:?}: the two do not belong together",
@@ -187,7 +197,6 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
         test = Some(&pair.features);
     }
     let (classes, train_targets, test_targets) = collector.finish(&import.train.targets.path)?;
-    let features = shape.iter().product();
     let description = Description { task: import.task, source, features: None, shape, classes, recipe: None };
     let inputs = [Some(&import.train.features), test];
     // The split of a row of the first input, by its number from 1; all rows of the second are test rows.
@@ -197,15 +206,15 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     };
     let inputs = || inputs.into_iter().flatten().enumerate();
     if bytes && test.is_none_or(|test| test.open(|x| Ok(x.is_bytes())).unwrap_or(false)) {
-        let mut writer = Writer::<u8>::new(output, features, scaling)?;
+        let mut writer = Writer::<u8>::new(output, &description.shape, scaling)?;
         for (input, array) in inputs() {
-            array.open(|x| x.for_bytes(|row, record| writer.push(split(input, record), row)))?;
+            array.open(|x| x.for_bytes(array.order(x)?.rows(|row, record| writer.push(split(input, record), row))))?;
         }
         writer.finish(&description, train_targets, test_targets, path)?;
     } else {
-        let mut writer = Writer::<f64>::new(output, features, scaling)?;
+        let mut writer = Writer::<f64>::new(output, &description.shape, scaling)?;
         for (input, array) in inputs() {
-            array.open(|x| x.for_numbers(|row, record| writer.push(split(input, record), row)))?;
+            array.open(|x| x.for_numbers(array.order(x)?.rows(|row, record| writer.push(split(input, record), row))))?;
         }
         writer.finish(&description, train_targets, test_targets, path)?;
     }

@@ -46,7 +46,7 @@ pub fn import_first_idx(
         Ok::<_, DataError>(images)
     };
     let mut images = open(&train.images)?;
-    let mut writer = Writer::new(output, images.row_size(), scaling)?;
+    let mut writer = Writer::new(output, images.row_shape(), scaling)?;
     let train_labels = images.labels(&train.labels)?;
     for (&label, record) in train_labels.iter().zip(1..) {
         labels.index(&label.to_string(), &train.labels, Place::Record(record))?;

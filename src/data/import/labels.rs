@@ -50,12 +50,12 @@ impl Labels {
     /// The class names in the wanted order, or else sorted (by number if all are numbers, else by text), and the final index of each
     /// provisional one.
     pub(crate) fn sort(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
-        if !wanted.is_empty() {
-            return self.in_order(wanted, path);
-        }
         if let [only] = self.names.as_slice() {
             let what = format!("every training row has the label {only:?}: a classification needs at least two classes");
             return Err(DataError::content(path, Place::File, what));
+        }
+        if !wanted.is_empty() {
+            return self.in_order(wanted, path);
         }
         let numbers: Option<Vec<f64>> =
             self.names.iter().map(|name| name.parse::<f64>().ok().filter(|number| number.is_finite())).collect();

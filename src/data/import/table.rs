@@ -149,7 +149,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         let what = format!("two features would be called {name:?}: rename a column, or leave it out with --drop");
         return Err(DataError::content(path, Place::File, what));
     }
-    let mut writer = Writer::new(output, names.len(), import.scaling)?;
+    let mut writer = Writer::new(output, &[names.len()], import.scaling)?;
     let mut targets = TargetCollector::new(import.task).in_order(&import.columns.classes);
     let mut suspects = Suspects::new(import.task, texts.len());
     let mut level_counts = LevelCounts::new(&recipe, &names);

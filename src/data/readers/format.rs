@@ -5,6 +5,7 @@ use crate::data::readers::batches::BatchFormat;
 use crate::data::readers::npy;
 use crate::data::readers::npz;
 use crate::data::readers::source::Source;
+use crate::data::readers::tar::is_tar;
 use std::path::Path;
 
 /// A format of files with features, targets or both.
@@ -22,6 +23,8 @@ pub enum Format {
     Hdf5,
     /// A table in columns.
     Batches(BatchFormat),
+    /// A tar archive, such as those of CIFAR.
+    Tar,
     /// An unsupported format, such as a spreadsheet; the text names it.
     Other(&'static str),
 }
@@ -31,7 +34,7 @@ pub enum Format {
 /// # Errors
 /// If the file cannot be read or is empty.
 pub fn detect(path: &Path) -> Result<Format> {
-    Ok(format_of(&Source::head(path, 256)?))
+    Ok(format_of(&Source::head(path, 512)?))
 }
 
 /// The format of what begins with these bytes.
@@ -54,6 +57,7 @@ pub(crate) fn format_of(head: &[u8]) -> Format {
         head if head.starts_with(b"PAR1") => Format::Batches(BatchFormat::Parquet),
         head if head.starts_with(b"ARROW1") => Format::Batches(BatchFormat::ArrowFile),
         head if head.starts_with(&[0xff; 4]) => Format::Batches(BatchFormat::ArrowStream),
+        head if is_tar(head) => Format::Tar,
         head if head.starts_with(b"FEA1") => Format::Other("a Feather file of the first version"),
         _ => Format::Table,
     }
@@ -69,6 +73,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let office = [b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat();
+        let archive = [b"data_batch_1.bin".as_slice(), &[0; 241], b"ustar\0"].concat();
         for (content, format) in [
             (b"\x93NUMPY\x01\0".as_slice(), Format::Npy),
             (b"PK\x03\x04xxxx", Format::Npz),
@@ -78,6 +83,7 @@ mod tests {
             (&[0xff; 4], Format::Batches(BatchFormat::ArrowStream)),
             (b"FEA1", Format::Other("a Feather file of the first version")),
             (&[0, 0, 8, 3], Format::Idx),
+            (&archive, Format::Tar),
             (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
             (b"1,2", Format::Table),
             (b"1", Format::Table),

@@ -1,8 +1,9 @@
-//! Readers of input files: tables in text or columns, LIBSVM, NumPy arrays and IDX images, plain or gzip.
+//! Readers of input files: tables in text or columns, LIBSVM, NumPy arrays and images, plain or gzip.
 
 pub mod arrow;
 pub mod batches;
 pub mod cells;
+pub(crate) mod cifar;
 pub mod columns;
 pub mod decimal;
 pub mod fields;
@@ -13,6 +14,8 @@ pub mod libsvm;
 pub mod lines;
 pub mod npy;
 pub mod npz;
+pub(crate) mod png;
 pub mod source;
 pub mod table;
+pub(crate) mod tar;
 pub mod text_column;
