@@ -3,7 +3,8 @@
 use super::runs::Result;
 use flate2::read::MultiGzDecoder;
 use mpibayes::data::{
-    ColumnOptions, Generator, Header, IdxPair, Scaling, Table, TableImport, TableLayout, Task, TestRows, import_idx, import_table,
+    CifarImport, ColumnOptions, Generator, Header, IdxPair, Scaling, Table, TableImport, TableLayout, Task, TestRows,
+    import_cifar, import_idx, import_table,
 };
 use mpibayes::random::Seed;
 use std::fs::File;
@@ -115,6 +116,24 @@ impl Set {
     pub fn kin8nm(split: usize) -> Result<Self> {
         let test = TestRows::Rows { file: found("uci_regression/kin8nm/test_splits.txt.gz")?, split: Some(split) };
         Self::table(found("uci_regression/kin8nm/data.txt.gz")?, test, Task::Regression, Scaling::Standardize)
+    }
+
+    /// CIFAR-10 with this many test images, the first ones: the original archive, or a part of it in files of records.
+    pub fn cifar(tests: usize) -> Result<Self> {
+        let records = |name: &str| found(&format!("cifar10/{name}"));
+        let (train, test) = match records("cifar-10-binary.tar.gz") {
+            Ok(archive) => (archive, None),
+            Err(_) => {
+                let (test, mut bytes) = (records("test_2k.bin.gz")?, Vec::new());
+                MultiGzDecoder::new(File::open(test)?).take(tests as u64 * 3073).read_to_end(&mut bytes)?;
+                (records("train_10k.bin.gz")?, Some(bytes))
+            }
+        };
+        Self::made(|folder, file| {
+            let test = test.map(|bytes| std::fs::write(folder.join("test.bin"), bytes).map(|()| folder.join("test.bin")));
+            let import = CifarImport { train: vec![train], test: test.transpose()?, ..CifarImport::default() };
+            Ok(import_cifar(&import, file).map(drop)?)
+        })
     }
 
     /// MNIST or Fashion-MNIST with this many test images, the first ones.

@@ -19,8 +19,9 @@ use mpibayes::methods::common::scores::{Estimator, Scores};
 use mpibayes::methods::point::easgd::EasgdSettings;
 use mpibayes::methods::tuning::Step;
 use mpibayes::methods::{Evaluation, EvaluationTask, Posterior, Problem, WithEvaluation};
-use mpibayes::models::Output;
+use mpibayes::models::convolutional::ResnetSettings;
 use mpibayes::models::network::NetworkSettings;
+use mpibayes::models::{DataSchema, Model, ModelSettings, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,38 +35,47 @@ const JUDGED: u32 = 2000;
 const LATENCY: f64 = 50e-6;
 const BANDWIDTH: f64 = 1.25e9;
 
-/// MNIST, all of it at every worker.
-struct Images {
-    train: Shard<f32>,
+/// Images, all of them at every worker.
+pub struct Images {
+    pub train: Shard<f32>,
     test: Shard<f32>,
-    classes: usize,
+    schema: DataSchema,
 }
 
-fn images() -> Result<Images> {
-    let set = Set::images(false, Scaling::Pixels, JUDGED)?;
-    let dataset = Dataset::open(&set.file)?;
-    let rows = |split| dataset.read_rows(split, &(0..dataset.rows(split)).collect::<Vec<_>>());
-    Ok(Images { train: rows(Split::Train)?, test: rows(Split::Test)?, classes: dataset.classes().len() })
+fn mnist() -> Result<Images> {
+    Images::new(&Set::images(false, Scaling::Pixels, JUDGED)?)
 }
 
 impl Images {
+    /// All images of a set.
+    pub fn new(set: &Set) -> Result<Self> {
+        let dataset = Dataset::open(&set.file)?;
+        let rows = |split| dataset.read_rows(split, &(0..dataset.rows(split)).collect::<Vec<_>>());
+        let schema = DataSchema::new(dataset.features(), Output::Classes(dataset.classes().len()));
+        let schema = DataSchema { shape: dataset.shape().to_vec(), ..schema };
+        Ok(Self { train: rows(Split::Train)?, test: rows(Split::Test)?, schema })
+    }
+
     fn problem(&self, run: &Table) -> Result<Problem<f32>> {
-        let model = settings::<NetworkSettings>(run, "model")?.build(self.train.features(), Output::Classes(self.classes))?;
+        let model: Arc<dyn Model<f32>> = match find(run, "model.name").and_then(Value::as_str) {
+            Some(ResnetSettings::NAME) => Arc::new(settings::<ResnetSettings>(run, "model")?.build(&self.schema)?),
+            _ => Arc::new(settings::<NetworkSettings>(run, "model")?.build(self.schema.features, self.schema.output)?),
+        };
         let (agents, shard) = (value(run, "agents")?, self.train.clone());
-        Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
+        Ok(Problem { model, agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
     }
 }
 
 /// How a run went: at the evaluations the steps of each worker, seconds, and the negative log-likelihoods of the averaged predictions
 /// and of a chain's own.
-type Path = Vec<[f64; 4]>;
+pub type Path = Vec<[f64; 4]>;
 
 /// Steps that are tried, in units of the file's, with another seed than those that are judged.
 const STEPS: [f64; 6] = [4.0, 2.0, 1.0, 0.5, 0.25, 0.125];
-const TUNING_SEED: u64 = 1001;
+pub const TUNING_SEED: u64 = 1001;
 
 /// The NLL of guessing: what a run that has diverged is as good as.
-const GUESSING: f64 = std::f64::consts::LN_10;
+pub const GUESSING: f64 = std::f64::consts::LN_10;
 
 /// Runs a method on a simulated cluster with a rank for each worker, on which a gradient takes this long, and judges it now and then.
 fn judged<M: Method<Number = f32>>(
@@ -125,7 +135,8 @@ where
 }
 
 /// Seconds of a gradient on one core here: the least of some.
-fn gradient_seconds(problem: &Problem<f32>, batch: usize) -> Result<f64> {
+pub fn gradient_seconds(images: &Images, run: &Table) -> Result<f64> {
+    let (problem, batch) = (&images.problem(run)?, value(run, "method.batch")?);
     let cx = Context::detached(Seed(1));
     let mut theta = vec![0.0; problem.model.dim()];
     problem.model.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), ndarray::ArrayViewMut1::from(&mut theta));
@@ -151,12 +162,12 @@ fn name(run: &Table) -> Result<String> {
 }
 
 /// Steps of each worker.
-fn steps_of_worker(run: &Table) -> Result<u64> {
+pub fn steps_of_worker(run: &Table) -> Result<u64> {
     let is_shared = find(run, "method.name").and_then(Value::as_str) == Some("async_sghmc");
     Ok(value::<u64>(run, "method.steps")? / if is_shared { value::<u64>(run, "agents")? } else { 1 })
 }
 
-fn race(run: &Table, images: &Images, seconds: f64, seed: u64) -> Result<Path> {
+pub fn race(run: &Table, images: &Images, seconds: f64, seed: u64) -> Result<Path> {
     let problem = images.problem(run)?;
     let (agents, every) = (problem.agents, steps_of_worker(run)? / 10);
     if find(run, "method.name").and_then(Value::as_str) == Some("async_sghmc") {
@@ -170,33 +181,49 @@ fn race(run: &Table, images: &Images, seconds: f64, seed: u64) -> Result<Path> {
     judged(method, &problem, images, every / settings.period, settings.period as f64, cost, seed)
 }
 
-/// Fig. 2, left.
-pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let images = images()?;
-    let seeds: Vec<u64> = (1..=effort.seeds).collect();
+/// The runs of files with fewer steps.
+pub fn shortened(files: &[Runs], share: u64) -> Vec<Table> {
     let mut runs = Runs::all(files).0;
     for method in runs.iter_mut().filter_map(|run| run.get_mut("method")?.as_table_mut()) {
-        let shorten = |value: &mut Value| *value = Value::from(value.as_integer().unwrap_or(0) / effort.share.min(4) as i64);
+        let shorten = |value: &mut Value| *value = Value::from(value.as_integer().unwrap_or(0) / share as i64);
         method.get_mut("steps").into_iter().for_each(shorten);
         let anneal = method.get_mut("coupling_schedule").and_then(|schedule| schedule.get_mut("anneal")?.as_table_mut());
         anneal.into_iter().flatten().for_each(|(_, value)| shorten(value));
     }
+    runs
+}
+
+/// The same run with another value of a key, as with `--set`.
+pub fn with(run: &Table, setting: &str) -> Result<Table> {
+    Runs(vec![run.clone()]).set(setting)?.0.pop().ok_or_else(|| "a run file without runs".into())
+}
+
+/// The same run with another step size.
+pub fn with_step(run: &Table, step: f64) -> Result<Table> {
+    with(run, &format!("method.step={step:e}"))
+}
+
+/// The mean over a run of the logarithm of a chain's own negative log-likelihood, at tenths of the steps. What has diverged is as good as
+/// guessing.
+pub fn mean_log(course: &Path, steps: u64) -> f64 {
+    let judged = (1..=10).map(|at| {
+        let there = |point: &&[f64; 4]| (point[0] - (at * steps / 10) as f64).abs() < 0.5 && point[3].is_finite();
+        course.iter().find(there).map_or(GUESSING, |point| point[3].min(GUESSING)).ln()
+    });
+    judged.sum::<f64>() / 10.0
+}
+
+/// Fig. 2, left.
+pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let images = mnist()?;
+    let seeds: Vec<u64> = (1..=effort.seeds).collect();
+    let runs = shortened(files, effort.share.min(4));
     let Some(first) = runs.first() else { return Err("no run file".into()) };
-    let (batch, steps) = (value(first, "method.batch")?, steps_of_worker(first)?);
-    let seconds = gradient_seconds(&images.problem(first)?, batch)?;
+    let (batch, steps): (usize, _) = (value(first, "method.batch")?, steps_of_worker(first)?);
+    let seconds = gradient_seconds(&images, first)?;
     let names = runs.iter().map(name).collect::<Result<Vec<_>>>()?;
-    // What has diverged is as good as guessing.
-    let mean_log = |course: &Path| -> f64 {
-        let judged = (1..=10).map(|at| {
-            let there = |point: &&[f64; 4]| (point[0] - (at * steps / 10) as f64).abs() < 0.5 && point[3].is_finite();
-            course.iter().find(there).map_or(GUESSING, |point| point[3].min(GUESSING)).ln()
-        });
-        judged.sum::<f64>() / 10.0
-    };
-    let with_step = |run: &Table, factor: f64| -> Result<Table> {
-        let step = value::<f64>(run, "method.step")? * factor;
-        Runs(vec![run.clone()]).set(&format!("method.step={step:e}"))?.0.pop().ok_or_else(|| "a run file without runs".into())
-    };
+    let mean_log = |course: &Path| mean_log(course, steps);
+    let with_step = |run: &Table, factor: f64| with_step(run, value::<f64>(run, "method.step")? * factor);
     let tried =
         runs.iter().flat_map(|run| STEPS.iter().map(move |factor| with_step(run, *factor))).collect::<Result<Vec<_>>>()?;
     let tuned = side_by_side(&tried, |run| Ok(mean_log(&race(run, &images, seconds, TUNING_SEED)?)))?;
@@ -276,7 +303,7 @@ fn elastic(averaging: &EasgdSettings, workers: u32) -> EcSghmcSettings {
 
 /// Deterministic elastic coupling beside EAMSGD.
 pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let images = images()?;
+    let images = mnist()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
     let runs = Runs::all(files).0;
     let grid = runs.iter().map(|run| {
@@ -288,7 +315,7 @@ pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let (problem, rows) = (images.problem(run)?, images.train.rows() as f64);
     let workers = problem.agents;
     // The mean loss of the training rows, of some of which it is taken.
-    let testing = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), classes: images.classes };
+    let testing = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), schema: images.schema.clone() };
     // EAMSGD's center moves by less than its distance; that of elastic coupling may be stiffer.
     let stiffer = |one: &EasgdSettings| EasgdSettings { rate: 10.0 * one.rate, ..one.clone() };
     let elastic_grid: Vec<EasgdSettings> = grid.iter().cloned().chain(grid.iter().map(stiffer)).collect();

@@ -138,12 +138,12 @@ vectorized! {
 pub(super) fn activate<F: Real>(activation: Activation, layout: ImageLayout, image: &mut [F], row: &mut [F]) {
     for values in layout.rows_mut(image) {
         match activation {
-            Activation::Relu => values.iter_mut().for_each(|value| *value = if *value > F::zero() { *value } else { F::zero() }),
+            Activation::Relu => rectify(values),
             Activation::Swish => {
                 let slopes = &mut row[..values.len()];
                 slopes.copy_from_slice(values);
                 sigmoid(slopes);
-                values.iter_mut().zip(slopes.iter()).for_each(|(value, &slope)| *value *= slope);
+                multiply(values, slopes);
             }
         }
     }
@@ -160,19 +160,46 @@ pub(super) fn activate_back<F: Real>(
 ) {
     for (gradient, values) in layout.rows_mut(gradient).zip(layout.rows(values)) {
         match activation {
-            Activation::Relu => {
-                for (gradient, &value) in gradient.iter_mut().zip(values) {
-                    *gradient = if value > F::zero() { *gradient } else { F::zero() };
-                }
-            }
+            Activation::Relu => rectify_back(values, gradient),
             Activation::Swish => {
                 let slopes = &mut row[..values.len()];
                 slopes.copy_from_slice(values);
                 sigmoid(slopes);
-                for ((gradient, &value), &slope) in gradient.iter_mut().zip(values).zip(slopes.iter()) {
-                    *gradient *= slope + value * slope * (F::one() - slope);
-                }
+                swish_back(values, slopes, gradient);
             }
+        }
+    }
+}
+
+vectorized! {
+    fn rectify<F: Real>(values: &mut [F]) -> () {
+        for value in values {
+            *value = if *value > F::zero() { *value } else { F::zero() };
+        }
+    }
+}
+
+vectorized! {
+    fn rectify_back<F: Real>(values: &[F], gradient: &mut [F]) -> () {
+        for (gradient, &value) in gradient.iter_mut().zip(values) {
+            *gradient = if value > F::zero() { *gradient } else { F::zero() };
+        }
+    }
+}
+
+vectorized! {
+    fn multiply<F: Real>(values: &mut [F], factors: &[F]) -> () {
+        for (value, &factor) in values.iter_mut().zip(factors) {
+            *value *= factor;
+        }
+    }
+}
+
+vectorized! {
+    /// The derivative of x σ(x) is σ(x) + x σ(x) (1 − σ(x)).
+    fn swish_back<F: Real>(values: &[F], slopes: &[F], gradient: &mut [F]) -> () {
+        for ((gradient, &value), &slope) in gradient.iter_mut().zip(values).zip(slopes) {
+            *gradient *= multiply_add::<F, U>(value * slope, F::one() - slope, slope);
         }
     }
 }

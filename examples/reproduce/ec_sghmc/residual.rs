@@ -1,0 +1,113 @@
+//! CIFAR-10 by a residual network: coupled chains beside one chain and asynchronous gradients, and what others use for such networks.
+
+use super::super::dsvgd::sets::Set;
+use super::super::files::{Runs, value};
+use super::super::judge::{Case, mean_and_error, means_and_errors, minus};
+use super::super::pictures::{Chart, Curves, curves};
+use super::super::workers::side_by_side;
+use super::super::{Effort, Outcome};
+use super::networks::{
+    GUESSING, Images, Path, TUNING_SEED, gradient_seconds, mean_log, race, shortened, steps_of_worker, with, with_step,
+};
+use mpibayes::cluster::BoxError;
+use toml::Table;
+
+type Result<T, E = BoxError> = std::result::Result<T, E>;
+
+/// Test images that are judged.
+const JUDGED: usize = 500;
+/// Steps that are tried, in units of the file's.
+const STEPS: [f64; 3] = [2.0, 1.0, 0.5];
+/// The most seeds: six chains take minutes.
+const SEEDS: u64 = 3;
+/// The runs of the files, in their order.
+const NAMES: [&str; 3] = ["SGHMC, one chain", "asynchronous SGHMC, s = 8", "EC-SGHMC, s = 8"];
+
+/// What others use, from the run of coupled chains: names and other values of keys.
+const REFERENCES: [(&str, &[&str]); 3] = [
+    ("EC-SGHMC with filter response normalization", &[NORMALIZED, SMOOTH]),
+    ("momentum descent, six networks", &[WITHOUT_NOISE, ALONE, OWN_START]),
+    ("momentum descent with filter response normalization, six networks", &[NORMALIZED, SMOOTH, WITHOUT_NOISE, ALONE, OWN_START]),
+];
+const NORMALIZED: &str = "model.normalization=\"filter_response\"";
+const SMOOTH: &str = "model.activation=\"swish\"";
+const WITHOUT_NOISE: &str = "method.noise=false";
+const ALONE: &str = "method.coupling=0.0";
+const OWN_START: &str = "method.same_start=false";
+
+/// Fig. 2, right.
+pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+    let images = Images::new(&Set::cifar(JUDGED)?)?;
+    let seeds: Vec<u64> = (1..=effort.seeds.min(SEEDS)).collect();
+    let runs = shortened(files, effort.share);
+    let [one, _, coupled] = runs.as_slice() else { return Err("three runs are needed".into()) };
+    let steps = steps_of_worker(one)?;
+    let seconds = gradient_seconds(&images, one)?;
+
+    let of_step = |run: &Table, factor: f64| with_step(run, value::<f64>(run, "method.step")? * factor);
+    let tried = runs.iter().flat_map(|run| STEPS.iter().map(move |factor| of_step(run, *factor))).collect::<Result<Vec<_>>>()?;
+    let tuned = side_by_side(&tried, |run| Ok(mean_log(&race(run, &images, seconds, TUNING_SEED)?, steps)))?;
+    let best = |place: usize| {
+        let found = &tuned[place * STEPS.len()..][..STEPS.len()];
+        (0..STEPS.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0)
+    };
+    let chosen: Vec<usize> = (0..runs.len()).map(best).collect();
+    let runs: Vec<&Table> = chosen.iter().enumerate().map(|(place, chosen)| &tried[place * STEPS.len() + chosen]).collect();
+    let references = REFERENCES.iter().map(|(_, settings)| {
+        let step = STEPS[chosen[NAMES.len() - 1]];
+        settings.iter().try_fold(of_step(coupled, step)?, |run, setting| with(&run, setting))
+    });
+    let references = references.collect::<Result<Vec<_>>>()?;
+
+    let judged = runs.iter().flat_map(|run| seeds.iter().map(|&seed| (*run, seed)));
+    let jobs: Vec<(&Table, u64)> = judged.chain(references.iter().map(|run| (run, seeds[0]))).collect();
+    let found = side_by_side(&jobs, |&(run, seed)| race(run, &images, seconds, seed))?;
+    let (judged, of_references) = found.split_at(runs.len() * seeds.len());
+    let of = |place: usize| &judged[place * seeds.len()..][..seeds.len()];
+    let means = |place: usize| of(place).iter().map(|course| mean_log(course, steps)).collect::<Vec<f64>>();
+
+    let mut case = Case::default();
+    case.above("one chain less EC-SGHMC", minus(&means(0), &means(2)), 0.0);
+    let difference = minus(&means(1), &means(2));
+    case.shows("asynchronous SGHMC less EC-SGHMC", &difference, "");
+    for (place, name) in NAMES.iter().enumerate() {
+        let step: f64 = value(runs[place], "method.step")?;
+        let edge = if chosen[place] == 0 || chosen[place] + 1 == STEPS.len() { "; at the edge of those tried" } else { "" };
+        case.tells(format!("{name}: the best of three steps"), format!("{step:.2e}{edge}"), "");
+        let last = |column: usize| of(place).iter().map(|course| end(course, column)).collect::<Vec<f64>>();
+        case.shows(format!("{name}: a chain's own NLL in the end"), &last(3), "");
+        case.shows(format!("{name}: of the averaged predictions"), &last(2), "");
+    }
+    for ((name, _), course) in REFERENCES.iter().zip(of_references) {
+        let both = format!("{:.3}; of the averaged predictions {:.3}", end(course, 3), end(course, 2));
+        case.tells(format!("{name}, one seed: own NLL in the end"), both, "");
+    }
+    let lines = |x: usize| -> Curves {
+        let line = |course: &Path| course.iter().map(|at| (at[x], at[3].min(GUESSING))).collect();
+        let judged = NAMES.iter().enumerate().map(|(place, name)| (name.to_string(), of(place).iter().map(line).collect()));
+        let others = REFERENCES.iter().zip(of_references).map(|((name, _), course)| (name.to_string(), vec![line(course)]));
+        judged.chain(others).collect()
+    };
+    let label = "test NLL of a chain";
+    let charts =
+        vec![Chart::new("", "steps of each worker", label, lines(0)), Chart::new("", "simulated seconds", label, lines(1))];
+    let (mean, error) = mean_and_error(&difference);
+    let caption = format!(
+        "{} images of CIFAR-10, ResNet-32 without normalization, batch {}, prior precision {}, V = {}, κ = {:e}; a gradient takes {:.0} ms. NLL: \
+         mean negative log-likelihood of {JUDGED} test images; what has diverged is as good as guessing; asynchronous less coupled chains \
+         {mean:.3} ± {error:.3}; {}.",
+        images.train.rows(),
+        value::<usize>(one, "method.batch")?,
+        value::<f64>(one, "model.prior_precision")?,
+        value::<f64>(one, "method.friction")?,
+        value::<f64>(coupled, "method.coupling")?,
+        seconds * 1e3,
+        means_and_errors(seeds.len() as u64)
+    );
+    Ok(case.judged(Some(curves("Six workers on CIFAR-10", charts, &caption))))
+}
+
+/// A number at the end of a run.
+fn end(course: &Path, column: usize) -> f64 {
+    course.last().map(|at| at[column]).filter(|value| value.is_finite()).map_or(GUESSING, |value| value.min(GUESSING))
+}
