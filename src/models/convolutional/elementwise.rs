@@ -60,11 +60,11 @@ pub(super) fn copy_pixels_back<F: Real>(
 vectorized! {
     /// Overwrites `sums` (one for each stored channel) by the sums of squares over the pixels of an image.
     pub(super) fn sums_of_squares<F: Real>(layout: ImageLayout, image: &[F], sums: &mut [F]) -> () {
-        let blocks = layout.channels / LANES;
         for (block, sums) in sums.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
             let mut total = [F::zero(); LANES];
             for row in layout.rows(image) {
-                for pixel in row.as_chunks::<LANES>().0.iter().skip(block).step_by(blocks) {
+                for pixel in row.chunks_exact(layout.channels) {
+                    let pixel = &pixel.as_chunks::<LANES>().0[block];
                     for lane in 0..LANES {
                         total[lane] = multiply_add::<F, U>(pixel[lane], pixel[lane], total[lane]);
                     }
@@ -84,10 +84,12 @@ vectorized! {
             for (z, pixel) in pixels {
                 let pixel = pixel.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0);
                 for ((pixel, z), (scales, offsets)) in pixel.zip(scales.iter().zip(offsets)) {
+                    // A copy, because stores into the pixel could change what is read next.
+                    let mut values = if add { *pixel } else { [F::zero(); LANES] };
                     for lane in 0..LANES {
-                        let before = if add { pixel[lane] } else { F::zero() };
-                        pixel[lane] = before + multiply_add::<F, U>(scales[lane], z[lane], offsets[lane]);
+                        values[lane] += multiply_add::<F, U>(scales[lane], z[lane], offsets[lane]);
                     }
+                    *pixel = values;
                 }
             }
         }
@@ -97,13 +99,12 @@ vectorized! {
 vectorized! {
     /// Overwrites `sums` and `products` (one for each stored channel) by the sums of the gradient and of its products with z, over the pixels.
     pub(super) fn gradient_sums<F: Real>(layout: ImageLayout, gradient: &[F], z: &[F], sums: &mut [F], products: &mut [F]) -> () {
-        let blocks = layout.channels / LANES;
         let both = sums.as_chunks_mut::<LANES>().0.iter_mut().zip(products.as_chunks_mut::<LANES>().0);
         for (block, (sums, products)) in both.enumerate() {
             let (mut total, mut total_product) = ([F::zero(); LANES], [F::zero(); LANES]);
             for (gradient, z) in layout.rows(gradient).zip(layout.rows(z)) {
-                let pixels = gradient.as_chunks::<LANES>().0.iter().zip(z.as_chunks::<LANES>().0);
-                for (gradient, z) in pixels.skip(block).step_by(blocks) {
+                for (gradient, z) in gradient.chunks_exact(layout.channels).zip(z.chunks_exact(layout.channels)) {
+                    let (gradient, z) = (&gradient.as_chunks::<LANES>().0[block], &z.as_chunks::<LANES>().0[block]);
                     for lane in 0..LANES {
                         total[lane] += gradient[lane];
                         total_product[lane] = multiply_add::<F, U>(gradient[lane], z[lane], total_product[lane]);
@@ -125,9 +126,11 @@ vectorized! {
             for (gradient, z) in pixels {
                 let pixel = gradient.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0);
                 for ((gradient, z), (scales, shrinks)) in pixel.zip(scales.iter().zip(shrinks)) {
+                    let mut values = *gradient;
                     for lane in 0..LANES {
-                        gradient[lane] = multiply_add::<F, U>(-shrinks[lane], z[lane], scales[lane] * gradient[lane]);
+                        values[lane] = multiply_add::<F, U>(-shrinks[lane], z[lane], scales[lane] * values[lane]);
                     }
+                    *gradient = values;
                 }
             }
         }
