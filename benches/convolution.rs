@@ -107,7 +107,7 @@ fn main() {
         let mut theta = Array2::<f32>::zeros((1, dim));
         model.draw_initial(&mut Seed(1).stream(Who::Run, 0, Purpose::Initial), theta.row_mut(0));
         let flops = 6e-9 * (BATCH * model.products()) as f64;
-        let memory = model.memory_per_thread::<f32>() as f64 / 1e6;
+        let memory = 4e-6 * Model::<f32>::buffered_values(&model) as f64;
         println!("\nResNet-32, {normalization:?}, {activation:?}: {flops:.0} GFLOP a gradient, {memory:.0} MB of each thread");
         for threads in [1, 2] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

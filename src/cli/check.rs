@@ -1,7 +1,7 @@
 //! `mpibayes check`: checks a run file and its data without starting a run, and prints what the run needs.
 
 use super::output::print;
-use super::resources::{self, Request, memory_of_this_machine};
+use super::resources::{self, Request, memory_of_this_machine, threads_of_this_machine};
 use super::run::parse_override;
 use super::verify::verify;
 use crate::cluster::simulate::Network;
@@ -77,7 +77,7 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             print(&text)?;
             if let Some(ranks) = args.ranks {
                 let request = Request { ranks, threads: usize::from(args.threads), runs };
-                let all = report.bytes_of_agents(report.agents);
+                let all = report.bytes_of_agents(report.agents, request.threads);
                 let fits = all.zip(memory_of_this_machine()).is_none_or(|(all, memory)| all < memory);
                 let forecast = if fits { measure(&run, registry, request, args.measure)? } else { None };
                 print(&resources::describe(&report, request, forecast.as_ref()))?;
@@ -276,7 +276,7 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     lines.push(("agents", format!("{}, {rows} {things} each", text::count(report.agents))));
     let temperature = report.temperature.map_or_else(String::new, |temperature| format!(", temperature {temperature}"));
     lines.push(("values", format!("{} bytes each, seed {}{temperature}", report.value_bytes, report.seed)));
-    if let Some(bytes) = report.bytes_of_agent() {
+    if let Some(bytes) = report.bytes_of_agent(threads_of_this_machine()) {
         let all = bytes.saturating_mul(report.agents.into());
         let there = memory.map_or_else(String::new, |memory| format!("; this machine has {}", text::bytes(memory)));
         lines.push(("memory", format!("about {} per agent, {} for all agents{there}", text::bytes(bytes), text::bytes(all))));

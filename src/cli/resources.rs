@@ -50,10 +50,10 @@ pub(super) struct Memory {
 }
 
 /// The memory of ranks at most; none if that of an agent is not known.
-pub(super) fn memory(report: &CheckReport, ranks: u32) -> Option<Memory> {
+pub(super) fn memory(report: &CheckReport, ranks: u32, threads: usize) -> Option<Memory> {
     let hosted = agents_of_ranks(layout(report, ranks));
     let of = |rank: usize| {
-        let agents = report.bytes_of_agents(hosted[rank])?;
+        let agents = report.bytes_of_agents(hosted[rank], threads)?;
         // Up to 2^63 bytes.
         let draws = (COPIES_OF_DRAWS * report.bytes_of_draws().unwrap_or(0) as f64) as u64;
         let pointwise = report.bytes_of_pointwise().unwrap_or(0).min(POINTWISE);
@@ -61,6 +61,11 @@ pub(super) fn memory(report: &CheckReport, ranks: u32) -> Option<Memory> {
     };
     let largest = (0..hosted.len()).filter_map(of).max();
     largest.zip(of(0)).map(|(largest, first)| Memory { largest, first })
+}
+
+/// The threads of a job on this machine alone.
+pub(super) fn threads_of_this_machine() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Bytes of main memory, where the system tells.
@@ -79,7 +84,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let agents = if fewest == most { text::counted(most, "agent") } else { format!("{fewest} to {most} agents") };
     let mut lines =
         vec![("ranks", format!("{}, with {agents} and {} each", text::count(ranks), text::counted(threads, "thread")))];
-    let memory = memory(report, ranks);
+    let memory = memory(report, ranks, threads);
     let draws_are_unknown = report.draws == PlannedDraws::Unknown;
     if let Some(Memory { largest, first }) = memory {
         let (largest, first) = (text::bytes(largest), text::bytes(first));

@@ -96,7 +96,10 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         bail!("{}: a sweep has several runs; give the file of one, or fix its keys with --set", args.file.display());
     }
     let (run, report) = check(&file, registry).map_err(ConfigError::Problems)?;
-    let fits = report.bytes_of_agents(report.agents).zip(memory_of_this_machine()).is_none_or(|(all, machine)| all < machine);
+    let fits = report
+        .bytes_of_agents(report.agents, usize::from(args.threads))
+        .zip(memory_of_this_machine())
+        .is_none_or(|(all, machine)| all < machine);
     ensure!(fits, "{}: all agents together do not fit into the memory of this machine", args.file.display());
     results::listen();
     let counts = counts(args, &report);
@@ -106,7 +109,12 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
         let found = measure(&run, registry, network(ranks), args, &format!("{of}{}", text::counted(ranks, "rank")))?;
         let first = rows.first().unwrap_or(&Row::first(ranks, &found)).clone();
-        rows.push(Row::new(ranks, &found, &first, resources::memory(&report, ranks).map(|memory| memory.largest)));
+        rows.push(Row::new(
+            ranks,
+            &found,
+            &first,
+            resources::memory(&report, ranks, usize::from(args.threads)).map(|memory| memory.largest),
+        ));
     }
     let advice = match worth(&rows) {
         None => {

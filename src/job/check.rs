@@ -117,6 +117,8 @@ trait Checked: JobData {
 
 struct CheckedModel {
     parameters: usize,
+    /// Values that each agent needs for each thread in addition.
+    buffered_values: usize,
     predicts: bool,
     /// Rows that the model brings along.
     own_rows: usize,
@@ -230,6 +232,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         method: run.method.name(),
         model: run.model_name(),
         parameters: model.parameters,
+        buffered_values: model.buffered_values,
         predicts: model.predicts,
         data,
         rows_per_agent,
@@ -278,7 +281,19 @@ impl Checked for Table {
             }
         }
         let own_rows = built.own_rows;
-        Ok(CheckedModel { parameters, predicts, own_rows, rows, method, notes, has_curvature, is_tuned, estimate })
+        let buffered_values = model.buffered_values();
+        Ok(CheckedModel {
+            parameters,
+            buffered_values,
+            predicts,
+            own_rows,
+            rows,
+            method,
+            notes,
+            has_curvature,
+            is_tuned,
+            estimate,
+        })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -357,6 +372,7 @@ impl Checked for Corpus {
         };
         Ok(CheckedModel {
             parameters,
+            buffered_values: 0,
             predicts: true,
             own_rows: 0,
             rows,

@@ -107,6 +107,8 @@ pub struct CheckReport {
     pub model: &'static str,
     /// The number of parameters (d).
     pub parameters: usize,
+    /// The number of values that each agent needs for each thread in addition.
+    pub buffered_values: usize,
     /// Whether the model makes predictions, which could be evaluated.
     pub predicts: bool,
     /// The data; none for a model that brings its own.
@@ -140,13 +142,14 @@ impl CheckReport {
     }
 
     /// Memory of an agent in bytes, rows and working arrays, if the method estimates it.
-    pub fn bytes_of_agent(&self) -> Option<u64> {
-        self.bytes_of_agents(1)
+    pub fn bytes_of_agent(&self, threads: usize) -> Option<u64> {
+        self.bytes_of_agents(1, threads)
     }
 
-    /// Memory of agents on one rank, who share rows if all of them see all rows.
-    pub fn bytes_of_agents(&self, agents: u32) -> Option<u64> {
-        let working = self.estimate.values_of_agent?.saturating_mul(self.value_bytes);
+    /// Memory of agents on one rank with so many threads, who share rows if all of them see all rows.
+    pub fn bytes_of_agents(&self, agents: u32, threads: usize) -> Option<u64> {
+        let buffers = (self.buffered_values as u64).saturating_mul(threads as u64);
+        let working = self.estimate.values_of_agent?.saturating_add(buffers).saturating_mul(self.value_bytes);
         let shards = self.sharing.shards(agents as usize) as u64;
         Some(self.bytes_of_shard().saturating_mul(shards).saturating_add(working.saturating_mul(agents.into())))
     }

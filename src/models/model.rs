@@ -105,6 +105,11 @@ pub trait Model<F: Real>: Send + Sync {
     /// Writes an initial θ: a draw from the prior, or the customary initialization where prior draws are unsuitable (networks).
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>);
 
+    /// The number of values in the buffers that a thread needs for a gradient, beside parameters and rows, if they are many.
+    fn buffered_values(&self) -> usize {
+        0
+    }
+
     /// Whether other parameters give the same distribution of targets, as in networks, whose units can be exchanged: chains then need not
     /// agree about parameters, but about what they predict.
     fn has_symmetries(&self) -> bool {

@@ -95,6 +95,10 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.inner.output()
     }
 
+    fn buffered_values(&self) -> usize {
+        self.inner.buffered_values()
+    }
+
     fn has_symmetries(&self) -> bool {
         self.inner.has_symmetries()
     }

@@ -24,6 +24,7 @@ mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
 use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::TopicArray;
 use mpibayes::methods::chains::coupled::CouplingSchedule;
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Schedule, Trajectory};
@@ -32,8 +33,10 @@ use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::particles::dsvgd::{Caution, Curvature, Factors, Found, PriorConvention, SiteSettings};
 use mpibayes::methods::particles::pmd::Pmd;
+use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::transitions::sghmc::Preconditioner;
+use mpibayes::methods::tuning::Step;
 use mpibayes::methods::variational::npv::Npv;
 use std::sync::LazyLock;
 use subject::{Subject, conforms};
@@ -142,6 +145,15 @@ fn subjects() -> Vec<Box<dyn Subject>> {
         conforms("easgd, asynchronous", || stein::easgd::<f32>(true)),
         conforms("async sghmc", || stein::evaluated(stein::async_sghmc::<f64>(1, 2), 20)),
         conforms("async sghmc, all gradients", || stein::async_sghmc::<f64>(4, 1)),
+        conforms("svgd of a residual network", || Svgd { problem: stein::images(3), ..stein::svgd::<f32>(3) }),
+        conforms("dsgld of a residual network", || {
+            let method = stein::dsgld_on::<f32>(stein::images(5), |settings| settings.step = StepSize::Constant(1e-4));
+            stein::evaluated_on(stein::images(5), method, 4)
+        }),
+        conforms("ec-sghmc of a residual network, asynchronous", || {
+            let method = stein::ec_sghmc_on::<f64>(stein::images(4), true, |settings| settings.step = Step::Size(0.01));
+            stein::evaluated_on(stein::images(4), method, 3)
+        }),
         conforms("lda", topics::lda),
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),

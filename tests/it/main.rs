@@ -10,6 +10,7 @@ mod checkpoints;
 mod cli;
 mod convergence;
 mod data;
+mod images;
 mod install;
 mod interop;
 mod jobs;

@@ -31,18 +31,18 @@ pub(super) fn outputs<F: Real>(layer: &[F], features: &[F], outputs: &mut [F]) {
     }
 }
 
-/// The derivative of [`outputs`]: adds that of the layer to `sums`, and overwrites the features by their gradient.
-pub(super) fn outputs_back<F: Real>(layer: &[F], features: &mut [F], outputs: &[F], sums: &mut [F]) {
+/// The derivative of [`outputs`]: overwrites the gradients of the features, and adds that of the layer to `sums`.
+pub(super) fn outputs_back<F: Real>(layer: &[F], features: &[F], outputs: &[F], (gradients, sums): (&mut [F], &mut [F])) {
     let (weights, _) = layer.split_at(features.len() * outputs.len());
     let (weight_sums, bias_sums) = sums.split_at_mut(features.len() * outputs.len());
     bias_sums.iter_mut().zip(outputs).for_each(|(sum, &output)| *sum += output);
     let rows = weights.chunks_exact(outputs.len()).zip(weight_sums.chunks_exact_mut(outputs.len()));
-    for ((weights, sums), feature) in rows.zip(features) {
+    for (((weights, sums), &feature), of_feature) in rows.zip(features).zip(gradients) {
         let mut gradient = F::zero();
         for ((sum, &weight), &output) in sums.iter_mut().zip(weights).zip(outputs) {
-            *sum += *feature * output;
+            *sum += feature * output;
             gradient += weight * output;
         }
-        *feature = gradient;
+        *of_feature = gradient;
     }
 }

@@ -4,7 +4,7 @@ use super::architecture::{Architecture, Normalization, Unit};
 use super::pass::{Memory, Pass};
 use crate::models::layout::{flat, flat_mut};
 use crate::models::network::Likelihood;
-use crate::models::{Batch, Model, Output, Part, Scratch};
+use crate::models::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
@@ -29,11 +29,6 @@ impl ConvolutionalNetwork {
     /// The number of multiply-adds of an image's forward pass.
     pub fn products(&self) -> usize {
         self.architecture.products()
-    }
-
-    /// The bytes of memory that each thread needs for gradients of this type.
-    pub fn memory_per_thread<F: Real>(&self) -> usize {
-        Memory::<F>::size(&self.architecture, BLOCK_IMAGES, Some(self.dim())) * size_of::<F>()
     }
 
     fn check<F: Real>(&self, theta: &ArrayView2<F>, batch: &Batch<F>) {
@@ -105,6 +100,10 @@ impl ConvolutionalNetwork {
 impl<F: Real> Model<F> for ConvolutionalNetwork {
     fn dim(&self) -> usize {
         ConvolutionalNetwork::dim(self)
+    }
+
+    fn buffered_values(&self) -> usize {
+        Memory::<F>::size(&self.architecture, BLOCK_IMAGES, Some(self.dim()))
     }
 
     fn has_symmetries(&self) -> bool {
@@ -184,6 +183,46 @@ impl<F: Real> Model<F> for ConvolutionalNetwork {
         };
         self.for_each_block((theta, batch), true, scratch, block_score, |particle, (), memory| {
             score[particle * d..][..d].iter_mut().zip(memory.score()).for_each(|(score, &block)| *score += block);
+        });
+    }
+
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::Diagonal
+    }
+
+    /// Takes a backward pass for each image and output.
+    fn add_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let (curvature, d) = (flat_mut(curvature), self.dim());
+        let of_block = |theta: &[F], block: Batch<F>, memory: &mut Memory<F>| {
+            let mut sums = vec![F::zero(); d];
+            for image in 0..block.x.nrows() {
+                let image = block.slice(image..image + 1);
+                let mut pass = Pass::forward(&self.architecture, theta, image.x, memory);
+                let mut outputs = pass.outputs().to_vec();
+                self.likelihood.curvature_roots(theta, &mut outputs, image.y[0], |root| {
+                    let (outputs, score) = pass.outputs_and_score();
+                    score.fill(F::zero());
+                    outputs.copy_from_slice(root);
+                    pass.backward();
+                    let (_, score) = pass.outputs_and_score();
+                    sums.iter_mut().zip(&*score).for_each(|(sum, &score)| *sum += score * score);
+                });
+                if let Some(of_row) = self.likelihood.curvature_of_log_precision() {
+                    sums[d - 1] += F::of(of_row);
+                }
+            }
+            sums
+        };
+        self.for_each_block((theta, batch), true, scratch, of_block, |particle, sums, _| {
+            let curvature = &mut curvature[particle * d..][..d];
+            curvature.iter_mut().zip(sums).for_each(|(curvature, sum)| *curvature += weight * sum);
         });
     }
 

@@ -27,8 +27,8 @@ pub(super) struct Memory<F> {
     row: Vec<F>,
     /// Four numbers for each channel of a unit.
     channels: [Vec<F>; 4],
-    /// The features that the dense layer sees, images × features.
-    features: Vec<F>,
+    /// The features that the dense layer sees, images × features, and their gradients.
+    features: [Vec<F>; 2],
     /// Images × outputs. A backward pass reads it as the derivatives of the outputs.
     outputs: Vec<F>,
     /// The score of the block, of length d; empty without a backward pass.
@@ -68,7 +68,7 @@ impl<F: Real> Memory<F> {
             packed: scratch.take(packed * LANES),
             row: scratch.take(row),
             channels: std::array::from_fn(|_| scratch.take(channels)),
-            features: scratch.take(images * architecture.features()),
+            features: std::array::from_fn(|_| scratch.take(images * architecture.features())),
             outputs: scratch.take(images * architecture.outputs),
             score: scratch.take(score.unwrap_or(0)),
         }
@@ -77,8 +77,13 @@ impl<F: Real> Memory<F> {
     /// Returns the buffers.
     pub fn put(self, scratch: &mut Scratch<F>) {
         let lists = [self.values, self.sums, self.inverses].into_iter().flatten();
-        let others = [self.packed, self.row, self.features, self.outputs, self.score];
-        lists.chain(self.gradients).chain(self.channels).chain(others).for_each(|buffer| scratch.put(buffer));
+        let others = [self.packed, self.row, self.outputs, self.score];
+        lists
+            .chain(self.gradients)
+            .chain(self.channels)
+            .chain(self.features)
+            .chain(others)
+            .for_each(|buffer| scratch.put(buffer));
     }
 
     /// The score of the last backward pass.
@@ -91,8 +96,8 @@ impl<F: Real> Memory<F> {
         let mut scratch = Scratch::new();
         let memory = Self::take(architecture, images, score, &mut scratch);
         let lists = [&memory.values, &memory.sums, &memory.inverses].into_iter().flatten();
-        let others = [&memory.packed, &memory.row, &memory.features, &memory.outputs, &memory.score];
-        lists.chain(&memory.gradients).chain(&memory.channels).chain(others).map(Vec::len).sum()
+        let others = [&memory.packed, &memory.row, &memory.outputs, &memory.score];
+        lists.chain(&memory.gradients).chain(&memory.channels).chain(&memory.features).chain(others).map(Vec::len).sum()
     }
 }
 
@@ -212,7 +217,7 @@ impl<'a, F: Real> Pass<'a, F> {
         let layout = architecture.last_layout();
         let values = &self.memory.values[self.values_of(architecture.units.len())];
         let layer = &self.theta[architecture.head..architecture.parameters()];
-        let results = self.memory.features.chunks_exact_mut(architecture.features());
+        let results = self.memory.features[0].chunks_exact_mut(architecture.features());
         let results = results.zip(self.memory.outputs.chunks_exact_mut(architecture.outputs));
         for (image, (features, outputs)) in values.chunks_exact(layout.len()).zip(results).take(self.images) {
             head::average(layout, image, features);
@@ -221,7 +226,7 @@ impl<'a, F: Real> Pass<'a, F> {
     }
 
     /// Reads [`outputs`](Self::outputs) as derivatives with respect to the outputs and adds those with respect to θ to the score.
-    pub fn backward(mut self) {
+    pub fn backward(&mut self) {
         let architecture = self.architecture;
         let [mut after, mut before, mut around] = take(&mut self.memory.gradients);
         self.backward_head(&mut after);
@@ -244,11 +249,13 @@ impl<'a, F: Real> Pass<'a, F> {
         let layout = architecture.last_layout();
         let range = architecture.head..architecture.parameters();
         let (layer, sums) = (&self.theta[range.clone()], &mut self.memory.score[range]);
-        let features = self.memory.features.chunks_exact_mut(architecture.features());
+        let [features, gradients] = &mut self.memory.features;
+        let features = features.chunks_exact(architecture.features()).zip(gradients.chunks_exact_mut(architecture.features()));
         let outputs = self.memory.outputs.chunks_exact(architecture.outputs);
-        for ((features, outputs), image) in features.zip(outputs).zip(after.chunks_exact_mut(layout.len())).take(self.images) {
-            head::outputs_back(layer, features, outputs, sums);
-            head::average_back(layout, features, image);
+        let images = after.chunks_exact_mut(layout.len());
+        for (((features, gradients), outputs), image) in features.zip(outputs).zip(images).take(self.images) {
+            head::outputs_back(layer, features, outputs, (gradients, sums));
+            head::average_back(layout, gradients, image);
         }
     }
 

@@ -68,6 +68,36 @@ fn gradients_agree_with_central_differences() {
     }
 }
 
+/// The curvature of classes is Fisher's information, Σ_c p_c (∂ log p_c)², and that of numbers the square of the mean's derivative times
+/// the precision, each from central differences of predictions.
+#[test]
+fn curvatures_agree_with_central_differences_of_predictions() {
+    for (name, model, schema) in networks(Activation::Swish) {
+        let (x, y) = data(&schema, 3, 25);
+        let batch = Batch { x: x.view(), y: y.view() };
+        let theta = check::particles(&model, 1, 28);
+        let mut curvature = Array2::from_elem(theta.raw_dim(), 0.5);
+        model.add_curvature(theta.view(), batch, 2.0, curvature.view_mut(), &mut Scratch::new());
+        let (outputs, is_number) = (model.architecture.outputs, schema.output == Output::Number);
+        let mean = check::predict(&model, &theta, batch, outputs).0;
+        let scale = curvature.iter().fold(1.0, |scale: f64, value| scale.max(value.abs()));
+        for j in 0..model.architecture.parameters() {
+            let moved = |step: f64| {
+                let mut moved = theta.clone();
+                moved[[0, j]] += step;
+                let mean = check::predict(&model, &moved, batch, outputs).0;
+                if is_number { mean } else { mean.mapv(f64::ln) }
+            };
+            let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            let weights = if is_number { mean.mapv(|_| theta[[0, model.dim() - 1]].exp()) } else { mean.clone() };
+            let exact = 0.5 + 2.0 * (&slope * &slope * &weights).sum();
+            assert!((curvature[[0, j]] - exact).abs() < 1e-6 * scale, "{name} {j}: {} {exact}", curvature[[0, j]]);
+        }
+        // Half for each row.
+        assert!(!is_number || curvature[[0, model.dim() - 1]] == 0.5 + 2.0 * 1.5);
+    }
+}
+
 /// An image with channels last, as plain loops see it.
 #[derive(Clone)]
 struct Plain {
@@ -306,8 +336,8 @@ fn a_residual_network_has_the_known_number_of_parameters() {
     assert_eq!(parts.last().unwrap().name, "biases");
     // 69 million multiply-adds of an image.
     assert_eq!(model.products() / 1_000_000, 68);
-    let memory = model.memory_per_thread::<f32>();
-    assert!((20_000_000..40_000_000).contains(&memory), "{memory}");
+    let values = Model::<f32>::buffered_values(&model);
+    assert!((5_000_000..10_000_000).contains(&values), "{values}");
     // Other settings have the same parameters and more.
     let normalized = ResnetSettings::default().build(&schema).unwrap();
     assert_eq!(normalized.dim(), 463_018 + 16 * 11 + 32 * 10 + 64 * 10);

@@ -195,7 +195,8 @@ impl Likelihood {
             Self::CrossEntropy { .. } => outputs.iter_mut().for_each(|p| *p = weight * *p * (F::one() - *p)),
             Self::Gaussian { .. } => {
                 let (_, precision) = log_precision(theta);
-                curvature[theta.len() - 1] += weight * F::of(0.5 * outputs.len() as f64);
+                let of_row = self.curvature_of_log_precision().unwrap_or(0.0);
+                curvature[theta.len() - 1] += weight * F::of(of_row * outputs.len() as f64);
                 outputs.fill(weight * F::of(precision));
             }
             Self::Huber { delta, .. } => {
@@ -205,6 +206,30 @@ impl Likelihood {
                 }
             }
         }
+    }
+
+    /// Calls `each` with vectors whose squares add up to the curvature of a row's loss in its outputs: the Hessian is the sum of their outer
+    /// products. The outputs are overwritten.
+    pub fn curvature_roots<F: Real>(&self, theta: &[F], outputs: &mut [F], y: F, mut each: impl FnMut(&[F])) {
+        match *self {
+            // diag(p) − p pᵀ = Σ_c p_c (e_c − p)(e_c − p)ᵀ.
+            Self::CrossEntropy { classes } => {
+                softmax(outputs, classes);
+                for class in 0..classes {
+                    let root = outputs[class].sqrt();
+                    let indicator = |other: usize| if other == class { F::one() } else { F::zero() };
+                    each(&(0..classes).map(|other| root * (indicator(other) - outputs[other])).collect::<Vec<F>>());
+                }
+            }
+            Self::Gaussian { .. } => each(&[F::of(log_precision(theta).1.sqrt())]),
+            Self::Huber { delta, .. } if (outputs[0] - y).abs() <= F::of(delta) => each(&[F::one()]),
+            Self::Huber { .. } => {}
+        }
+    }
+
+    /// The expected curvature of a row's loss in the log-precision g, if there is one.
+    pub fn curvature_of_log_precision(&self) -> Option<f64> {
+        self.has_log_precision().then_some(0.5)
     }
 
     /// Replaces the outputs of a classifier by class probabilities; other outputs are unchanged.

@@ -19,8 +19,9 @@ use mpibayes::methods::transitions::sgld::Sgld;
 use mpibayes::methods::tuning::Step;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
 use mpibayes::methods::{Evaluation, MethodSettings, Posterior, Problem, WithEvaluation};
-use mpibayes::models::Output;
+use mpibayes::models::convolutional::{ResnetSettings, Shortcuts};
 use mpibayes::models::network::NetworkSettings;
+use mpibayes::models::{DataSchema, Output};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
@@ -43,6 +44,22 @@ pub fn problem<F: Real>(agents: u32) -> Problem<F> {
     Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
 }
 
+/// A residual network on images of 5 × 4 pixels, with 11 images for each of these agents.
+pub fn images<F: Real>(agents: u32) -> Problem<F> {
+    let shape = vec![5, 4, 1];
+    let pixels = shape.iter().product();
+    let settings = ResnetSettings { depth: 8, width: 2, shortcuts: Shortcuts::Projection, ..ResnetSettings::default() };
+    let model = settings.build(&DataSchema { shape, ..DataSchema::new(pixels, Output::Classes(CLASSES)) }).unwrap();
+    let shard = move |agent| {
+        let rows = 11;
+        let mut x = vec![F::zero(); rows * pixels];
+        Seed(9).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
+        let y = Array1::from_shape_fn(rows, |row| if x[row * pixels] > F::zero() { F::one() } else { F::zero() });
+        Ok(Shard::new(Array2::from_shape_vec((rows, pixels), x)?, y))
+    };
+    Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
+}
+
 /// SVGD over these agents.
 pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
     Svgd { problem: problem(agents), particles: 4, rounds: 4, steps: 5, batch: 12, stein: Settings::default() }
@@ -50,6 +67,11 @@ pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
 
 /// D-SGLD on five agents, with visits of different lengths.
 pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
+    dsgld_on(problem(5), change)
+}
+
+/// The same on another problem with five agents.
+pub fn dsgld_on<F: Real>(problem: Problem<F>, change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
     let mut settings = DsgldSettings {
         chains: 3,
         rounds: Some(12),
@@ -60,7 +82,7 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
         ..DsgldSettings::default()
     };
     change(&mut settings);
-    Dsgld::sgld(problem(5), settings)
+    Dsgld::sgld(problem, settings)
 }
 
 /// The No-U-Turn Sampler on four agents, with windows in its burn-in and chains that end at different times.
@@ -77,6 +99,15 @@ pub fn sghmc<F: Real>() -> CoupledChains<Sghmc<F>> {
 
 /// Coupled chains on four agents, annealed in the middle, with a last period that is shorter.
 pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSettings)) -> CoupledChains<Sghmc<F>> {
+    ec_sghmc_on(problem(4), asynchronous, change)
+}
+
+/// The same on another problem with four agents.
+pub fn ec_sghmc_on<F: Real>(
+    problem: Problem<F>,
+    asynchronous: bool,
+    change: impl Fn(&mut EcSghmcSettings),
+) -> CoupledChains<Sghmc<F>> {
     let mut settings = EcSghmcSettings {
         steps: Some(34),
         period: 3,
@@ -91,7 +122,7 @@ pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSetting
     };
     change(&mut settings);
     settings.check().unwrap();
-    CoupledChains { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous }
+    CoupledChains { agents: 4, transition: settings.transition(problem), plan: settings.plan(), asynchronous }
 }
 
 /// Coupled Langevin chains on four agents.
@@ -162,6 +193,15 @@ where
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
+    evaluated_on(problem, inner, every)
+}
+
+/// A method whose state is evaluated every `every` rounds, on this problem.
+pub fn evaluated_on<M: Method>(problem: Problem<M::Number>, inner: M, every: u64) -> WithEvaluation<M, Evaluation<M::Number>>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
     let (model, test_rows) = (problem.model.clone(), Some(problem.shard.clone()));
     let evaluator = Evaluation {
         model,
