@@ -20,6 +20,8 @@ pub struct Predictor {
     engine: Box<dyn Engine>,
     /// Names of the columns of a row, features first; empty where the dataset names none.
     pub features: Vec<String>,
+    /// The shape of the images of the run; `None` for other rows.
+    pub shape: Option<Vec<usize>>,
     /// How many columns a row has: the features, then the offset, the weight and the group, if the data have them.
     pub columns: usize,
     /// Names of the classes; none for regression.
@@ -259,8 +261,15 @@ impl Predictor {
         let recipe = kept_recipe(&grid).map_err(|_| cannot("its description of the columns is damaged"))?;
         let (target_scale, target_offset) = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
         let names = grid.list("features").to_vec();
-        let shape = kept_shape(&grid).unwrap_or_else(|| vec![columns]);
-        let schema = schema_of((&shape, columns, &scaling), recipe.as_ref(), names, (task, &classes), target_scale);
+        let shape = kept_shape(&grid);
+        let flat = [columns];
+        let schema = schema_of(
+            (shape.as_deref().unwrap_or(&flat), columns, &scaling),
+            recipe.as_ref(),
+            names,
+            (task, &classes),
+            target_scale,
+        );
         let engine: Box<dyn Engine> = match run.settings.dtype {
             Dtype::Float32 => Box::new(load::<f32>(file, &run, &schema)?),
             Dtype::Float64 => Box::new(load::<f64>(file, &run, &schema)?),
@@ -269,6 +278,7 @@ impl Predictor {
         Ok(Self {
             engine,
             features,
+            shape,
             columns,
             classes,
             recipe,

@@ -118,7 +118,7 @@ impl Set {
         Self::table(found("uci_regression/kin8nm/data.txt.gz")?, test, Task::Regression, Scaling::Standardize)
     }
 
-    /// CIFAR-10 with this many test images, the first ones: the original archive, or a part of it in files of records.
+    /// CIFAR-10: the original archive, or a part of it in files of records, of which the first test images are taken.
     pub fn cifar(tests: usize) -> Result<Self> {
         let records = |name: &str| found(&format!("cifar10/{name}"));
         let (train, test) = match records("cifar-10-binary.tar.gz") {

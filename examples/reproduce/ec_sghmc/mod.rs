@@ -96,8 +96,9 @@ pub const ROWS: &[Row] = &[
         claim: "CIFAR-10, ResNet-32 without normalization, six workers, s = 8, each method with the best of three step sizes, chosen with another \
                 seed: the mean over the run of the logarithm of a chain's negative log-likelihood on test images is lower for coupled chains \
                 than for one chain. A run that has diverged is as good as guessing.",
-        differs: "The first 400 steps with batch 50, and 10,000 of the 50,000 images unless the whole archive is there; 500 test images, which also \
-                  choose the steps; by steps of each worker on a simulated cluster, where the paper has seconds; at most three seeds.",
+        differs: "The first 400 steps with batch 50, two epochs, so that only the descent is compared; 10,000 of the 50,000 images unless the \
+                  whole archive is there; 500 test images, which also choose the steps; by steps of each worker on a simulated cluster, where the \
+                  paper has seconds; at most three seeds. The references have one seed and the step of the coupled chains: they are not tuned.",
         files: &["ec-sghmc/fig2-right-one", "ec-sghmc/fig2-right"],
         run: residual::figure2,
     },

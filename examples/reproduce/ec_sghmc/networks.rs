@@ -56,6 +56,11 @@ impl Images {
         Ok(Self { train: rows(Split::Train)?, test: rows(Split::Test)?, schema })
     }
 
+    /// The same with only the first test images.
+    pub fn with_first_tests(self, tests: usize) -> Self {
+        Self { test: first_rows(&self.test, tests), ..self }
+    }
+
     fn problem(&self, run: &Table) -> Result<Problem<f32>> {
         let model: Arc<dyn Model<f32>> = match find(run, "model.name").and_then(Value::as_str) {
             Some(ResnetSettings::NAME) => Arc::new(settings::<ResnetSettings>(run, "model")?.build(&self.schema)?),

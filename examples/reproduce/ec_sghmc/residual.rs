@@ -1,4 +1,4 @@
-//! CIFAR-10 by a residual network: coupled chains beside one chain and asynchronous gradients, and what others use for such networks.
+//! Compares EC-SGHMC with one chain, with asynchronous SGHMC and with momentum descent, for a residual network on CIFAR-10.
 
 use super::super::dsvgd::sets::Set;
 use super::super::files::{Runs, value};
@@ -16,14 +16,14 @@ type Result<T, E = BoxError> = std::result::Result<T, E>;
 
 /// Test images that are judged.
 const JUDGED: usize = 500;
-/// Steps that are tried, in units of the file's.
-const STEPS: [f64; 3] = [2.0, 1.0, 0.5];
-/// The most seeds: six chains take minutes.
+/// The step sizes to try, as multiples of the step size in the run file.
+const STEP_FACTORS: [f64; 3] = [2.0, 1.0, 0.5];
+/// The maximum number of seeds, because a run of six chains takes minutes.
 const SEEDS: u64 = 3;
 /// The runs of the files, in their order.
 const NAMES: [&str; 3] = ["SGHMC, one chain", "asynchronous SGHMC, s = 8", "EC-SGHMC, s = 8"];
 
-/// What others use, from the run of coupled chains: names and other values of keys.
+/// Reference runs: a name, and the settings that differ from the run of coupled chains.
 const REFERENCES: [(&str, &[&str]); 3] = [
     ("EC-SGHMC with filter response normalization", &[NORMALIZED, SMOOTH]),
     ("momentum descent, six networks", &[WITHOUT_NOISE, ALONE, OWN_START]),
@@ -37,7 +37,7 @@ const OWN_START: &str = "method.same_start=false";
 
 /// Fig. 2, right.
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let images = Images::new(&Set::cifar(JUDGED)?)?;
+    let images = Images::new(&Set::cifar(JUDGED)?)?.with_first_tests(JUDGED);
     let seeds: Vec<u64> = (1..=effort.seeds.min(SEEDS)).collect();
     let runs = shortened(files, effort.share);
     let [one, _, coupled] = runs.as_slice() else { return Err("three runs are needed".into()) };
@@ -45,16 +45,18 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seconds = gradient_seconds(&images, one)?;
 
     let of_step = |run: &Table, factor: f64| with_step(run, value::<f64>(run, "method.step")? * factor);
-    let tried = runs.iter().flat_map(|run| STEPS.iter().map(move |factor| of_step(run, *factor))).collect::<Result<Vec<_>>>()?;
+    let tried =
+        runs.iter().flat_map(|run| STEP_FACTORS.iter().map(move |factor| of_step(run, *factor))).collect::<Result<Vec<_>>>()?;
     let tuned = side_by_side(&tried, |run| Ok(mean_log(&race(run, &images, seconds, TUNING_SEED)?, steps)))?;
     let best = |place: usize| {
-        let found = &tuned[place * STEPS.len()..][..STEPS.len()];
-        (0..STEPS.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0)
+        let found = &tuned[place * STEP_FACTORS.len()..][..STEP_FACTORS.len()];
+        (0..STEP_FACTORS.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0)
     };
     let chosen: Vec<usize> = (0..runs.len()).map(best).collect();
-    let runs: Vec<&Table> = chosen.iter().enumerate().map(|(place, chosen)| &tried[place * STEPS.len() + chosen]).collect();
+    let runs: Vec<&Table> =
+        chosen.iter().enumerate().map(|(place, chosen)| &tried[place * STEP_FACTORS.len() + chosen]).collect();
     let references = REFERENCES.iter().map(|(_, settings)| {
-        let step = STEPS[chosen[NAMES.len() - 1]];
+        let step = STEP_FACTORS[chosen[NAMES.len() - 1]];
         settings.iter().try_fold(of_step(coupled, step)?, |run, setting| with(&run, setting))
     });
     let references = references.collect::<Result<Vec<_>>>()?;
@@ -72,8 +74,9 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     case.shows("asynchronous SGHMC less EC-SGHMC", &difference, "");
     for (place, name) in NAMES.iter().enumerate() {
         let step: f64 = value(runs[place], "method.step")?;
-        let edge = if chosen[place] == 0 || chosen[place] + 1 == STEPS.len() { "; at the edge of those tried" } else { "" };
-        case.tells(format!("{name}: the best of three steps"), format!("{step:.2e}{edge}"), "");
+        let edge =
+            if chosen[place] == 0 || chosen[place] + 1 == STEP_FACTORS.len() { "; at the edge of those tried" } else { "" };
+        case.tells(format!("{name}: the best of three step sizes"), format!("{step:.2e}{edge}"), "");
         let last = |column: usize| of(place).iter().map(|course| end(course, column)).collect::<Vec<f64>>();
         case.shows(format!("{name}: a chain's own NLL in the end"), &last(3), "");
         case.shows(format!("{name}: of the averaged predictions"), &last(2), "");

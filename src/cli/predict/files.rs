@@ -110,6 +110,14 @@ pub(super) fn predict_array(args: &PredictArgs, predictor: &mut Predictor, outpu
     let (path, width) = (&args.data, predictor.columns);
     let channels = args.channels.map(ChannelOrder::from);
     let array = ArrayFile { channels, ..ArrayFile::of_features(path, args.features_name.as_deref())? };
+    if let Some(of_run) = &predictor.shape {
+        let shape = array.row_shape()?;
+        ensure!(
+            shape.len() == 1 || shape == *of_run,
+            "{}: these images have the shape {shape:?}, but those of the run have {of_run:?}; --channels sets the order of channels",
+            path.display()
+        );
+    }
     let mut rows = Rows::new(path, predictor, output);
     let read = array.rows(width, |row, record| rows.push((0..).zip(row.iter().copied()), None, Place::Record(record)));
     rows.finish(read)

@@ -69,6 +69,14 @@ impl ArrayFile {
         })
     }
 
+    /// The shape of a row in a dataset: of images height, width and channels, if there are several.
+    ///
+    /// # Errors
+    /// If the array cannot be read, or the order of its channels is unknown.
+    pub fn row_shape(&self) -> Result<Vec<usize>> {
+        self.open(|x| Ok(self.order(x)?.shape))
+    }
+
     fn order(&self, x: &Npy<'_>) -> Result<RowOrder> {
         RowOrder::of(x.row_shape(), self.channels, &x.path())
     }

@@ -29,11 +29,11 @@ pub(crate) struct RowOrder {
 }
 
 impl RowOrder {
-    /// The order of rows of this shape. Rows of three dimensions are images, in the `wanted` order or else in the one that the sizes show:
-    /// images have 1, 3 or 4 channels. An image with one channel has two dimensions in the dataset.
+    /// The order of rows of this shape. Rows of three dimensions are images. Without `wanted`, the channels come first if only the first size
+    /// is 1, 3 or 4, and last otherwise. An image with one channel has two dimensions in the dataset.
     ///
     /// # Errors
-    /// If both orders are possible, or an order is wanted for rows that are no such images.
+    /// If the first and the last size are both 1, 3 or 4, or `wanted` is given for rows that do not have three dimensions.
     pub(crate) fn of(shape: &[usize], wanted: Option<ChannelOrder>, path: &Path) -> Result<Self> {
         let wrong = |what: String| Err(DataError::content(path, Place::File, what));
         let &[first, middle, last] = shape else {

@@ -25,7 +25,7 @@ pub struct CifarImport {
     pub test: Option<PathBuf>,
     /// Whether the coarse labels of CIFAR-100 are the classes, instead of the fine ones.
     pub coarse_labels: bool,
-    /// Only this number of training images, and at most as many test images.
+    /// Imports only the first training images, and at most as many test images. `None` imports all.
     pub first: Option<usize>,
     /// The scaling; by default that of each channel.
     pub scaling: Option<Scaling>,
@@ -58,13 +58,13 @@ pub fn import_cifar(import: &CifarImport, output: &Path) -> Result<Scaling> {
     let inputs = import.inputs()?;
     let format = inputs.train.first().map_or(CifarFormat::Ten, |records| records.format);
     if import.coarse_labels && format != CifarFormat::Hundred {
-        let what = format!("only CIFAR-100 has coarse labels, and this is {}: leave them out", format.name());
+        let what = format!("only CIFAR-100 has coarse labels, and this is {}: remove --coarse-labels", format.name());
         return Err(DataError::content(path, Place::File, what));
     }
     let label = if import.coarse_labels { 0 } else { format.classes().len() - 1 };
     if let Some(other) = inputs.train.iter().chain(&inputs.test).find(|records| records.format != format) {
         let (name, first) = (other.format.name(), format.name());
-        let what = format!("records of {name}, but those of {} are of {first}: name files of one format", path.display());
+        let what = format!("records of {name}, but those of {} are of {first}: all files must have one format", path.display());
         return Err(DataError::content(&other.path(), Place::File, what));
     }
     let mut writer = ImageWriter::new(output, vec![SIDE, SIDE, CHANNELS], import.scaling)?;
@@ -87,7 +87,7 @@ pub fn import_cifar(import: &CifarImport, output: &Path) -> Result<Scaling> {
         if let (Split::Train, Some(first)) = (split, import.first)
             && (first == 0 || left > 0)
         {
-            let what = format!("the first {first} images are wanted, but there are {}", first - left);
+            let what = format!("the first {first} training images are wanted, but there are {}", first - left);
             return Err(DataError::content(path, Place::File, what));
         }
     }
@@ -103,7 +103,7 @@ impl CifarImport {
         for path in &self.train {
             if is_tar(&Source::head(path, 512)?) {
                 if self.train.len() > 1 || self.test.is_some() {
-                    let what = "an archive has all of its training and test images: name it alone, without other files";
+                    let what = "import an archive alone: it already has training and test images";
                     return Err(DataError::content(path, Place::File, what));
                 }
                 return read_contents(path, self.coarse_labels);
@@ -112,7 +112,7 @@ impl CifarImport {
         }
         if let Some(path) = &self.test {
             if is_tar(&Source::head(path, 512)?) {
-                let what = "an archive cannot be the test images of other files: name the archive alone";
+                let what = "an archive cannot be used as test images: import it alone";
                 return Err(DataError::content(path, Place::File, what));
             }
             inputs.test.push(Records::in_file(path)?);
@@ -169,7 +169,7 @@ fn read_contents(path: &Path, coarse_labels: bool) -> Result<Inputs> {
         split.push(Records { file: path.to_path_buf(), member: Some(name.to_owned()), format });
         Ok(ControlFlow::Continue(()))
     })?;
-    // The order in the original archive is not that of the numbers; it has fewer than ten batches.
+    // The archive does not store the batches in order. With fewer than ten, names sort like numbers.
     inputs.train.sort_by(|a, b| a.member.cmp(&b.member));
     let Some(records) = inputs.train.first() else {
         return Err(wrong(format!(
@@ -193,7 +193,7 @@ fn read_names(path: &Path, reader: &mut dyn Read) -> Result<Vec<String>> {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// How messages call a member of an archive.
+/// The name of a member of an archive in messages.
 fn member_path(archive: &Path, member: &str) -> PathBuf {
     PathBuf::from(format!("{}[{member}]", archive.display()))
 }
@@ -209,8 +209,8 @@ impl Records {
         self.member.as_ref().map_or_else(|| self.file.clone(), |member| member_path(&self.file, member))
     }
 
-    /// Calls `each` with the labels, the pixels (height, width, channels) and the number of each of the next `left` records, and counts
-    /// them in `left`.
+    /// Calls `each` with the labels, the pixels (height, width, channels) and the number of each of the next `left` records, and lowers `left`
+    /// by the number of records.
     fn read(&self, left: &mut usize, mut each: impl FnMut(&[u8], &[u8], u64) -> Result<()>) -> Result<()> {
         let (path, mut pixels) = (self.path(), Vec::new());
         let mut read = |reader: &mut dyn Read| {

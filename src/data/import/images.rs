@@ -43,7 +43,12 @@ pub fn import_first_idx(
     let open = |path: &Path| {
         let mut images = Idx::open(Source::open(path)?)?;
         first.map_or(Ok(()), |rows| images.first(rows))?;
-        Ok::<_, DataError>(images)
+        if images.row_shape().len() > 2 {
+            let what =
+                "images of more than two dimensions: IDX files do not say where the channels are. Convert them to a NumPy array";
+            return Err(DataError::content(path, Place::File, what));
+        }
+        Ok(images)
     };
     let mut images = open(&train.images)?;
     let mut writer = Writer::new(output, images.row_shape(), scaling)?;

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 /// What to import from folders of PNG files, and how.
 #[derive(Clone, Debug)]
 pub struct PngImport {
-    /// A folder with a folder of training images for each class, whose name is that of the class; or with the folders `train` and `test`,
-    /// each with a folder for each class.
+    /// A folder with one subfolder of training images per class, which has the name of the class; or a folder with subfolders `train` and
+    /// `test` of this form.
     pub train: PathBuf,
-    /// A folder with a folder of test images for each class.
+    /// A folder with one subfolder of test images per class.
     pub test: Option<PathBuf>,
     /// The scaling; by default that of each channel for colors, and of pixels for gray.
     pub scaling: Option<Scaling>,
@@ -24,7 +24,7 @@ pub struct PngImport {
 /// [height, width, 3] for colors. Rows are in the order of the names of classes and then of files, by their bytes.
 ///
 /// # Errors
-/// If a file cannot be read or is no PNG file of 8 bits, images differ in size or in their number of channels, a folder is
+/// If a file cannot be read or is not a PNG file of 8 bits, images differ in size or in their number of channels, a folder is
 /// empty, or a class of test images has no training images. No partial output remains.
 pub fn import_png(import: &PngImport, output: &Path) -> Result<Scaling> {
     let (train, test) = import.folders()?;
@@ -71,9 +71,7 @@ impl PngImport {
             return Err(folder_error(&self.train, &what));
         }
         match (&self.test, has("test")) {
-            (Some(_), true) => {
-                Err(folder_error(&self.train, "it has test images of its own, in the folder test: remove --test-images"))
-            }
+            (Some(_), true) => Err(folder_error(&self.train, "this folder has a subfolder test: remove --test-images")),
             (Some(test), false) => Ok((self.train.join("train"), Some(test.clone()))),
             (None, has_test) => Ok((self.train.join("train"), has_test.then(|| self.train.join("test")))),
         }
@@ -114,14 +112,14 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
 fn class_folders(root: &Path) -> Result<Vec<PathBuf>> {
     let is_image = |path: &PathBuf| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
     if let Some(image) = entries(root)?.into_iter().find(|path| path.is_file() && is_image(path)) {
-        return Err(folder_error(
-            &image,
-            "this image is in no folder of a class: move it into a folder with the name of its class",
-        ));
+        return Err(folder_error(&image, "this image is outside the class folders: move it into the folder of its class"));
     }
     let folders = folders_in(root)?;
     if folders.is_empty() {
-        return Err(folder_error(root, "a folder of images has a folder of PNG files for each class, and there is none here"));
+        return Err(folder_error(
+            root,
+            "no class folders here: put the PNG files of each class into a folder with the name of the class",
+        ));
     }
     Ok(folders)
 }
@@ -133,7 +131,7 @@ fn image_files(class: &Path) -> Result<Vec<PathBuf>> {
         return Err(folder_error(class, "this class has no images: remove the folder, or put PNG files into it"));
     }
     if let Some(folder) = files.iter().find(|path| path.is_dir()) {
-        return Err(folder_error(folder, "a folder in the folder of a class: move its images up"));
+        return Err(folder_error(folder, "class folders cannot have subfolders: move these images up"));
     }
     Ok(files)
 }

@@ -53,6 +53,8 @@ impl CifarFormat {
     /// The format of a file with this name in the original archives.
     fn by_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
+        // Members of an archive have the name of the archive before their own.
+        let name = name.strip_suffix(']').and_then(|name| name.rsplit('[').next()).unwrap_or(name);
         match name.strip_suffix(".gz").unwrap_or(name) {
             "train.bin" | "test.bin" => Some(Self::Hundred),
             name if name.starts_with("data_batch") || name.starts_with("test_batch") => Some(Self::Ten),
@@ -61,17 +63,17 @@ impl CifarFormat {
     }
 }
 
-/// Finds the format of records in their size and their labels, or, where both formats are possible, in the name of the file.
+/// Finds the format from the size of the file and its labels. If these leave both formats possible, the name of the file decides.
 ///
 /// # Errors
-/// If the size fits neither format, labels fit neither, or the file cannot be read.
+/// If the size fits neither format, the format cannot be decided, or the file cannot be read.
 pub(crate) fn detect_cifar(path: &Path, reader: &mut dyn Read) -> Result<CifarFormat> {
     let mut bytes = 0_usize;
     let mut has_labels = CifarFormat::ALL.map(|_| true);
     let mut chunk = Vec::with_capacity(CHUNK);
     loop {
         chunk.clear();
-        // `CHUNK` fits into 64 bits.
+        // The cast is lossless.
         let read = (&mut *reader).take(CHUNK as u64).read_to_end(&mut chunk);
         read.map_err(|error| read_error(path, Place::File, error))?;
         if chunk.is_empty() {
@@ -103,7 +105,7 @@ pub(crate) fn detect_cifar(path: &Path, reader: &mut dyn Read) -> Result<CifarFo
              format, or the file is cut short: fetch it again"
         ))),
         _ => CifarFormat::by_name(path).ok_or_else(|| {
-            wrong("these may be records of CIFAR-10 or of CIFAR-100: name the file data_batch_1.bin or train.bin".into())
+            wrong("these may be records of CIFAR-10 or of CIFAR-100: rename the file to data_batch_1.bin (CIFAR-10) or train.bin (CIFAR-100)".into())
         }),
     }
 }

@@ -22,10 +22,10 @@ pub(crate) struct PngImage {
     pub pixels: Vec<u8>,
 }
 
-/// Reads an image: gray, gray with alpha, RGB, RGBA or with a palette, which becomes RGB.
+/// Reads an image: gray, gray with alpha, RGB, RGBA or with a palette. Palettes become RGB.
 ///
 /// # Errors
-/// If the file cannot be read, is no PNG file, is damaged, is animated, has 16 bits, more than 16 million pixels or transparent pixels.
+/// If the file cannot be read, is not a PNG file, is damaged, is animated, has 16 bits, more than 16 million pixels or transparent pixels.
 pub(crate) fn read_png(path: &Path) -> Result<PngImage> {
     let wrong = |what: String| DataError::content(path, Place::File, what);
     let failed = |error| png_error(path, error);
@@ -88,7 +88,7 @@ fn png_error(path: &Path, error: DecodingError) -> DataError {
         error => DataError::content(
             path,
             Place::File,
-            format!("this is no PNG file, or it is damaged ({error}): convert or fetch it again"),
+            format!("this is not a PNG file, or it is damaged ({error}): convert or fetch it again"),
         ),
     }
 }

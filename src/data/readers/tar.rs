@@ -15,9 +15,9 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(MAGIC_START..).is_some_and(|rest| rest.starts_with(b"ustar"))
 }
 
-/// Calls `each` with the name of every file in an archive, without its folders, and with its content, until `each` breaks.
+/// Calls `each` with the name (without folders) and the content of every file, until `each` returns `Break`.
 ///
-/// Names longer than 100 characters are cut off: they are kept in members of any size, which would have to be held in memory.
+/// Long names are cut off, because archives store them in extra members whose size has no limit.
 ///
 /// # Errors
 /// If the archive cannot be read or is damaged; and those of `each`.

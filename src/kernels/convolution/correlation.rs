@@ -24,7 +24,7 @@ pub(super) struct Correlation {
     pub columns: usize,
     pub input: Grid,
     pub output: Grid,
-    /// The input numbers of a pixel are runs of adjacent numbers. These are the starts of the runs, from the pixel's position in the input.
+    /// An output pixel reads runs of adjacent input numbers. These are the offsets of the runs, relative to its position in the input grid.
     pub runs: Vec<usize>,
     /// The length of each run.
     pub run_len: usize,
@@ -33,8 +33,8 @@ pub(super) struct Correlation {
 }
 
 impl Correlation {
-    /// The number of input numbers of a pixel.
-    pub fn inputs(&self) -> usize {
+    /// The number of input numbers that an output pixel reads.
+    pub fn window_len(&self) -> usize {
         self.runs.len() * self.run_len
     }
 
@@ -57,8 +57,9 @@ impl Correlation {
         (output, output_len): (&'a mut [F], usize),
         add: bool,
     ) -> Call<'a, F> {
-        assert_eq!(filters.len(), self.blocks * self.inputs(), "the filters of another layer");
-        assert_eq!(input.len() * output_len, output.len() * input_len, "different numbers of images");
+        assert_eq!(filters.len(), self.blocks * self.window_len(), "the filters of another layer");
+        let (images, rest) = (input.len() / input_len, input.len() % input_len);
+        assert!(rest == 0 && output.len() == images * output_len, "different numbers of images");
         Call { plan: self, input, input_len, filters, output, output_len, add }
     }
 }
@@ -81,7 +82,7 @@ impl<F: Real> SimdKernel for Call<'_, F> {
     fn compute<U: SimdLevel>(mut self) {
         let mut block = 0;
         while block < self.plan.blocks {
-            // With AVX-512, two blocks make more of each input number that is loaded.
+            // With AVX-512, each input number that is loaded serves two blocks.
             if U::WIDE && block + 2 <= self.plan.blocks {
                 self.blocks::<U, 2>(block);
                 block += 2;
@@ -98,7 +99,7 @@ impl<F: Real> Call<'_, F> {
     #[inline(always)]
     fn blocks<U: SimdLevel, const V: usize>(&mut self, block: usize) {
         let plan = self.plan;
-        let inputs = plan.inputs();
+        let inputs = plan.window_len();
         let filters: [&[[F; LANES]]; V] = std::array::from_fn(|v| &self.filters[(block + v) * inputs..][..inputs]);
         let images = self.input.chunks_exact(self.input_len).zip(self.output.chunks_exact_mut(self.output_len));
         for (input, output) in images {
@@ -128,10 +129,11 @@ impl<F: Real, const V: usize> Row<'_, F, V> {
         while column < self.plan.columns {
             let left = self.plan.columns - column;
             column += if U::WIDE && V == 1 && left >= 16 && self.plan.input.step == LANES {
-                // A known step makes one address enough for all pixels.
+                // With a constant step, all pixels are addressed from one pointer.
                 self.tile::<U, 16, LANES>(column)
             } else if U::WIDE && left >= 8 {
                 self.tile::<U, 8, 0>(column)
+            // 8 is 4 + 4 rather than 6 + 2.
             } else if !U::WIDE && U::FMA && left >= 6 && left != 8 {
                 self.tile::<U, 6, 0>(column)
             } else if U::FMA && left >= 4 {

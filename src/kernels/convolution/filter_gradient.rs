@@ -29,8 +29,9 @@ impl FilterGradient {
         (output, output_len): (&'a [F], usize),
         gradient: &'a mut [[F; LANES]],
     ) -> Call<'a, F> {
-        assert_eq!(gradient.len(), self.pixels.inputs() * self.pixels.blocks, "the gradient of another layer");
-        assert_eq!(input.len() * output_len, output.len() * input_len, "different numbers of images");
+        assert_eq!(gradient.len(), self.pixels.window_len() * self.pixels.blocks, "the gradient of another layer");
+        let (images, rest) = (input.len() / input_len, input.len() % input_len);
+        assert!(rest == 0 && output.len() == images * output_len, "different numbers of images");
         Call { plan: &self.pixels, input, input_len, output, output_len, gradient }
     }
 }

@@ -23,13 +23,13 @@ pub struct Convolution {
     input_gradient: Vec<InputGradient>,
 }
 
-/// The gradient of the pixels of the input that the same weights of the filters read.
+/// The part of the input gradient for the pixels that meet the same weights.
 #[derive(Clone, Debug, PartialEq)]
 struct InputGradient {
     correlation: Correlation,
-    /// The rows of the filters that read the pixels, from the first output to the last.
+    /// The rows of the filters that meet these pixels, in the order of the outputs that use them.
     rows: Vec<usize>,
-    /// The columns likewise.
+    /// The columns of the filters, in the same order.
     columns: Vec<usize>,
 }
 
@@ -37,9 +37,10 @@ impl Convolution {
     /// The layer from images with `inputs` channels in this layout to `outputs` channels, stored with a border.
     ///
     /// # Panics
-    /// If the border of the input is narrower than half a filter, or the size is even.
+    /// If a border is narrower than half a filter, the size is even, the stride 0, or the layout has fewer channels than the input.
     pub fn new((inputs, input): (usize, ImageLayout), outputs: usize, size: usize, stride: usize, border: usize) -> Self {
-        assert!(size % 2 == 1 && size / 2 <= input.border, "a border too narrow for filters of size {size}");
+        assert!(size % 2 == 1 && stride > 0 && inputs <= input.channels, "a convolution of size {size} and stride {stride}");
+        assert!(size / 2 <= input.border.min(border), "a border too narrow for filters of size {size}");
         let (height, width) = (input.height.div_ceil(stride), input.width.div_ceil(stride));
         let output = ImageLayout { height, width, channels: outputs.next_multiple_of(LANES), border };
         let reach = size / 2 * (input.row_step() + input.channels);
@@ -65,6 +66,11 @@ impl Convolution {
     #[cfg(test)]
     pub(super) fn forward_kernel(&self) -> &Correlation {
         &self.forward
+    }
+
+    #[cfg(test)]
+    pub(super) fn input_gradient_kernels(&self) -> impl Iterator<Item = &Correlation> {
+        self.input_gradient.iter().map(|part| &part.correlation)
     }
 
     #[cfg(test)]
@@ -120,14 +126,14 @@ impl Convolution {
         }
     }
 
-    /// Overwrites the outputs of images by the sums of the pixels of their inputs with packed filters.
+    /// Writes the convolution of the inputs of images with packed filters.
     pub fn forward<F: Real>(&self, packed: &[[F; LANES]], input: &[F], output: &mut [F]) {
         self.forward.run((input, self.input.len()), packed, (output, self.output.len()), false);
     }
 
     /// Adds the packed gradient of the filters, given the inputs of images and the gradients of their outputs.
-    pub fn add_filter_gradient<F: Real>(&self, input: &[F], output: &[F], packed: &mut [[F; LANES]]) {
-        self.filter_gradient.run((input, self.input.len()), (output, self.output.len()), packed);
+    pub fn add_filter_gradient<F: Real>(&self, input: &[F], output_gradient: &[F], packed: &mut [[F; LANES]]) {
+        self.filter_gradient.run((input, self.input.len()), (output_gradient, self.output.len()), packed);
     }
 
     /// Adds a packed gradient to a gradient in the order of the filters.
@@ -147,7 +153,7 @@ impl Convolution {
         let channels = self.output.channels;
         let mut first = 0;
         for part in &self.input_gradient {
-            let inputs = part.correlation.inputs();
+            let inputs = part.correlation.window_len();
             let places = part.rows.iter().flat_map(|row| part.columns.iter().map(move |column| row * self.size + column));
             for (number, place) in places.enumerate() {
                 let of_place = &filters[place * self.inputs * self.outputs..][..self.inputs * self.outputs];
@@ -160,25 +166,29 @@ impl Convolution {
         }
     }
 
-    /// Overwrites the gradients of the inputs of images, or adds to them, given the gradients of their outputs.
-    pub fn input_gradient<F: Real>(&self, packed: &[[F; LANES]], output: &[F], input: &mut [F], add: bool) {
+    /// Writes the gradients of the inputs of images given those of their outputs, or adds them if `add`.
+    ///
+    /// # Panics
+    /// If the stored channels of the input are not a multiple of [`LANES`].
+    pub fn input_gradient<F: Real>(&self, packed: &[[F; LANES]], output_gradient: &[F], input_gradient: &mut [F], add: bool) {
+        assert!(self.input.channels.is_multiple_of(LANES), "the channels of an input with a gradient are stored in sixteens");
         // With a stride above the size, no output reads some of the pixels.
         let is_partial = self.input_gradient.len() < self.stride * self.stride;
         if is_partial && !add {
-            for image in input.chunks_exact_mut(self.input.len()) {
+            for image in input_gradient.chunks_exact_mut(self.input.len()) {
                 self.input.rows_mut(image).for_each(|row| row.fill(F::zero()));
             }
         }
         let add = add || is_partial;
         let mut packed = packed;
         for InputGradient { correlation, .. } in &self.input_gradient {
-            let filters = packed.split_off(..correlation.blocks * correlation.inputs()).unwrap_or_default();
-            correlation.run((output, self.output.len()), filters, (input, self.input.len()), add);
+            let filters = packed.split_off(..correlation.blocks * correlation.window_len()).unwrap_or_default();
+            correlation.run((output_gradient, self.output.len()), filters, (input_gradient, self.input.len()), add);
         }
     }
 }
 
-/// The gradient of the input in parts: every `stride`-th pixel of every `stride`-th row, because these read the same weights.
+/// Splits the input gradient into parts: every `stride`-th pixel of every `stride`-th row meets the same weights.
 fn input_gradient(size: usize, stride: usize, input: ImageLayout, output: ImageLayout) -> Vec<InputGradient> {
     let reach = size / 2;
     // Output o reads pixel p = stride·o + k − reach by weight k, so that falling k belong to the outputs from the first to the last.

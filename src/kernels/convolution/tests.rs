@@ -1,5 +1,7 @@
 //! Convolutions against direct sums, on every SIMD level of this machine.
 
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};
@@ -161,6 +163,21 @@ fn levels_agree() {
             }),
             &what,
         );
+        if layer.input().channels.is_multiple_of(LANES) {
+            let mut turned = packed.clone();
+            layer.pack_for_gradient(&normals(layer.weights(), 3), &mut turned);
+            agree(
+                &on_levels(&mut |level| {
+                    let (mut found, mut rest) = (input.clone(), &turned[..]);
+                    for kernel in layer.input_gradient_kernels() {
+                        let filters = rest.split_off(..kernel.blocks * kernel.window_len()).unwrap();
+                        on_level(level, kernel.call((&output, to), filters, (&mut found, from), true));
+                    }
+                    found
+                }),
+                &what,
+            );
+        }
         agree(
             &on_levels(&mut |level| {
                 let mut gradient = vec![[F::zero(); LANES]; layer.packed_len()];

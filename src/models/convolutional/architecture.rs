@@ -24,7 +24,7 @@ pub enum Activation {
     Swish,
 }
 
-/// How a residual block whose output has other pixels or channels than its input passes the input on.
+/// The shortcut of a residual block whose output and input differ in shape.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Shortcuts {
@@ -34,10 +34,10 @@ pub enum Shortcuts {
     Projection,
 }
 
-/// What is added to the normalized sums of a unit: the input of the unit before it.
+/// The shortcut of a residual block, which adds the block's input to the normalized sums of its second unit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shortcut {
-    /// Every `stride`-th pixel; further channels get nothing.
+    /// Every `stride`-th pixel. Nothing is added to channels that the input does not have.
     Copy {
         from: ImageLayout,
         stride: usize,
@@ -86,7 +86,7 @@ pub(super) struct Architecture {
     pub activation: Activation,
     /// The number of outputs.
     pub outputs: usize,
-    /// The position of the last, dense layer's weights in θ; its biases follow.
+    /// The position of the dense layer's weights in θ, which its biases follow. While units are added, the number of parameters so far.
     pub head: usize,
 }
 
@@ -142,7 +142,7 @@ impl Architecture {
     }
 
     /// The number of residual blocks.
-    pub fn blocks(&self) -> usize {
+    pub fn residual_blocks(&self) -> usize {
         self.units.iter().filter(|unit| unit.shortcut.is_some()).count()
     }
 
@@ -161,11 +161,12 @@ impl Architecture {
         self.head + (self.features() + 1) * self.outputs
     }
 
-    /// All filters: those of the units and of the projections.
+    /// All filters, those of the units and of the projections, with the factors of their initial standard deviations.
     pub fn all_filters(&self) -> impl Iterator<Item = (&Filters, f64)> {
         self.units.iter().flat_map(|unit| {
             let projection = match &unit.shortcut {
-                Some(Shortcut::Projection(filters)) => Some((filters, 1.0)),
+                // No activation halves their second moment.
+                Some(Shortcut::Projection(filters)) => Some((filters, std::f64::consts::FRAC_1_SQRT_2)),
                 Some(Shortcut::Copy { .. }) | None => None,
             };
             std::iter::once((&unit.filters, unit.initial_factor)).chain(projection)

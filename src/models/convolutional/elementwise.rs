@@ -19,7 +19,7 @@ pub(super) fn clear_border<F: Real>(layout: ImageLayout, image: &mut [F]) {
     rest.fill(F::zero());
 }
 
-/// Copies every `stride`-th pixel of an image, with as many channels as both have; others become 0.
+/// Copies every `stride`-th pixel of an image. Channels that only the target has become 0.
 pub(super) fn copy_pixels<F: Real>((from, source): (ImageLayout, &[F]), stride: usize, (to, target): (ImageLayout, &mut [F])) {
     let channels = from.channels.min(to.channels);
     for (from_row, to_row) in from.rows(source).step_by(stride).zip(to.rows_mut(target)) {
@@ -77,14 +77,14 @@ vectorized! {
 
 vectorized! {
     /// Writes scale · z + offset, with a scale and an offset for each stored channel, or adds it to the numbers of an image.
-    pub(super) fn scale<F: Real>(layout: ImageLayout, z: &[F], scales: &[F], offsets: &[F], image: &mut [F], add: bool) -> () {
+    pub(super) fn scale_and_shift<F: Real>(layout: ImageLayout, z: &[F], scales: &[F], offsets: &[F], image: &mut [F], add: bool) -> () {
         let (scales, offsets) = (scales.as_chunks::<LANES>().0, offsets.as_chunks::<LANES>().0);
         for (z, row) in layout.rows(z).zip(layout.rows_mut(image)) {
             let pixels = z.chunks_exact(layout.channels).zip(row.chunks_exact_mut(layout.channels));
             for (z, pixel) in pixels {
                 let pixel = pixel.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0);
                 for ((pixel, z), (scales, offsets)) in pixel.zip(scales.iter().zip(offsets)) {
-                    // A copy, because stores into the pixel could change what is read next.
+                    // A local array: the compiler need not assume that its stores change what is read next.
                     let mut values = if add { *pixel } else { [F::zero(); LANES] };
                     for lane in 0..LANES {
                         values[lane] += multiply_add::<F, U>(scales[lane], z[lane], offsets[lane]);
@@ -118,17 +118,17 @@ vectorized! {
 }
 
 vectorized! {
-    /// Overwrites the gradient g of an image by scale · g − shrink · z, with a scale and a shrink for each stored channel.
-    pub(super) fn scale_gradient<F: Real>(layout: ImageLayout, gradient: &mut [F], z: &[F], scales: &[F], shrinks: &[F]) -> () {
-        let (scales, shrinks) = (scales.as_chunks::<LANES>().0, shrinks.as_chunks::<LANES>().0);
+    /// Replaces the gradient g of an image by scale · g − factor · z, with a scale and a factor for each stored channel.
+    pub(super) fn scale_gradient<F: Real>(layout: ImageLayout, gradient: &mut [F], z: &[F], scales: &[F], factors: &[F]) -> () {
+        let (scales, factors) = (scales.as_chunks::<LANES>().0, factors.as_chunks::<LANES>().0);
         for (gradient, z) in layout.rows_mut(gradient).zip(layout.rows(z)) {
             let pixels = gradient.chunks_exact_mut(layout.channels).zip(z.chunks_exact(layout.channels));
             for (gradient, z) in pixels {
                 let pixel = gradient.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0);
-                for ((gradient, z), (scales, shrinks)) in pixel.zip(scales.iter().zip(shrinks)) {
+                for ((gradient, z), (scales, factors)) in pixel.zip(scales.iter().zip(factors)) {
                     let mut values = *gradient;
                     for lane in 0..LANES {
-                        values[lane] = multiply_add::<F, U>(-shrinks[lane], z[lane], scales[lane] * values[lane]);
+                        values[lane] = multiply_add::<F, U>(-factors[lane], z[lane], scales[lane] * values[lane]);
                     }
                     *gradient = values;
                 }
@@ -143,10 +143,10 @@ pub(super) fn activate<F: Real>(activation: Activation, layout: ImageLayout, ima
         match activation {
             Activation::Relu => rectify(values),
             Activation::Swish => {
-                let slopes = &mut row[..values.len()];
-                slopes.copy_from_slice(values);
-                sigmoid(slopes);
-                multiply(values, slopes);
+                let sigmoids = &mut row[..values.len()];
+                sigmoids.copy_from_slice(values);
+                sigmoid(sigmoids);
+                multiply(values, sigmoids);
             }
         }
     }
@@ -165,10 +165,10 @@ pub(super) fn activate_back<F: Real>(
         match activation {
             Activation::Relu => rectify_back(values, gradient),
             Activation::Swish => {
-                let slopes = &mut row[..values.len()];
-                slopes.copy_from_slice(values);
-                sigmoid(slopes);
-                swish_back(values, slopes, gradient);
+                let sigmoids = &mut row[..values.len()];
+                sigmoids.copy_from_slice(values);
+                sigmoid(sigmoids);
+                swish_back(values, sigmoids, gradient);
             }
         }
     }
@@ -200,9 +200,9 @@ vectorized! {
 
 vectorized! {
     /// The derivative of x σ(x) is σ(x) + x σ(x) (1 − σ(x)).
-    fn swish_back<F: Real>(values: &[F], slopes: &[F], gradient: &mut [F]) -> () {
-        for ((gradient, &value), &slope) in gradient.iter_mut().zip(values).zip(slopes) {
-            *gradient *= multiply_add::<F, U>(value * slope, F::one() - slope, slope);
+    fn swish_back<F: Real>(values: &[F], sigmoids: &[F], gradient: &mut [F]) -> () {
+        for ((gradient, &value), &sigmoid_of_value) in gradient.iter_mut().zip(values).zip(sigmoids) {
+            *gradient *= multiply_add::<F, U>(value * sigmoid_of_value, F::one() - sigmoid_of_value, sigmoid_of_value);
         }
     }
 }

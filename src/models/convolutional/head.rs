@@ -22,7 +22,7 @@ pub(super) fn average_back<F: Real>(layout: ImageLayout, means: &[F], image: &mu
     }
 }
 
-/// Writes the outputs of the dense layer with these weights (features × outputs), which its biases follow.
+/// Writes the outputs of the dense layer. `layer` holds its weights (features × outputs), then its biases.
 pub(super) fn outputs<F: Real>(layer: &[F], features: &[F], outputs: &mut [F]) {
     let (weights, biases) = layer.split_at(features.len() * outputs.len());
     outputs.copy_from_slice(biases);

@@ -1,7 +1,7 @@
 //! The model of a convolutional network: loss, score and predictions, spread over threads by blocks of images.
 
 use super::architecture::{Architecture, Normalization, Unit};
-use super::pass::{Memory, Pass};
+use super::pass::{self, Memory, Pass};
 use crate::models::layout::{flat, flat_mut};
 use crate::models::network::Likelihood;
 use crate::models::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
@@ -37,8 +37,8 @@ impl ConvolutionalNetwork {
         assert_eq!(batch.x.nrows(), batch.y.len(), "features and targets differ in their number of rows");
     }
 
-    /// Calls `each` for every particle and block of images with the memory of a thread, and `collect` for what it returns and the memory, in
-    /// the order of particles and blocks.
+    /// Calls `each` for every particle and block of images in parallel, then `collect` with its result and memory, in the order of particles
+    /// and blocks.
     fn for_each_block<F: Real, T: Send>(
         &self,
         (theta, batch): (ArrayView2<F>, Batch<F>),
@@ -67,7 +67,7 @@ impl ConvolutionalNetwork {
         memories.into_iter().for_each(|memory| memory.put(scratch));
     }
 
-    /// The memory of each thread, if there are so many pieces of work.
+    /// A memory for each thread, at most one for each of `work` pieces of work.
     fn memories<F: Real>(&self, work: usize, rows: usize, backward: bool, scratch: &mut Scratch<F>) -> Vec<Memory<F>> {
         let (threads, images) = (rayon::current_num_threads().min(work), BLOCK_IMAGES.min(rows));
         let score = backward.then(|| self.dim());
@@ -103,7 +103,7 @@ impl<F: Real> Model<F> for ConvolutionalNetwork {
     }
 
     fn buffered_values(&self) -> usize {
-        Memory::<F>::size(&self.architecture, BLOCK_IMAGES, Some(self.dim()))
+        pass::buffered_values(&self.architecture, BLOCK_IMAGES, self.dim())
     }
 
     fn has_symmetries(&self) -> bool {
@@ -122,9 +122,9 @@ impl<F: Real> Model<F> for ConvolutionalNetwork {
         self.likelihood.output()
     }
 
-    /// Filters ~ N(0, 2/inputs of a pixel) (He et al. 2015), the dense layer's weights ~ N(0, 1/features), gains 1 and the rest 0, because a
-    /// draw from the prior would be a saturated network. Without normalization the last filters of the B residual blocks are divided by √B,
-    /// so that the sums of all blocks stay of order 1.
+    /// Draws filters from N(0, 2/n), where n is the number of inputs of a filter (He et al. 2015), and the dense weights from
+    /// N(0, 1/features); filters of projections have half the variance of others. Gains are 1, all others 0. A draw from the prior would saturate the network. Without normalization, the second
+    /// filters of each of B residual blocks are divided by √B, so that the sum of all blocks stays of order 1.
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
         let theta = flat_mut(theta);
         theta.fill(F::zero());
@@ -252,9 +252,9 @@ impl<F: Real> Model<F> for ConvolutionalNetwork {
     }
 }
 
-/// Divides the last filters of residual blocks without normalization, as [`Model::draw_initial`] says.
-pub(super) fn scale_blocks(architecture: &mut Architecture, normalization: Normalization) {
-    let factor = 1.0 / (architecture.blocks().max(1) as f64).sqrt();
+/// Sets the factors that [`Model::draw_initial`] uses.
+pub(super) fn set_initial_factors(architecture: &mut Architecture, normalization: Normalization) {
+    let factor = 1.0 / (architecture.residual_blocks().max(1) as f64).sqrt();
     if normalization == Normalization::None {
         let is_last = |unit: &&mut Unit| unit.shortcut.is_some();
         architecture.units.iter_mut().filter(is_last).for_each(|unit| unit.initial_factor = factor);

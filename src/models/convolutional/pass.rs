@@ -8,18 +8,18 @@ use crate::number::Real;
 use ndarray::ArrayView2;
 use std::mem::take;
 
-/// The square of the root mean square that filter response normalization adds, so that it never divides by 0.
+/// Filter response normalization adds this to the mean square, so that it never divides by 0.
 const EPSILON: f64 = 1e-6;
 
 /// The buffers of one thread for passes over a block of images.
 pub(super) struct Memory<F> {
-    /// The input of each unit and the output of the last one; without a backward pass, of the last three.
+    /// The images, then the output of each unit. Without a backward pass, a ring of [`KEPT`] buffers.
     values: Vec<Vec<F>>,
-    /// The sums of each unit's convolution; without a backward pass, of the last one.
+    /// The sums of each unit's convolution. Without a backward pass, one buffer for all of them.
     sums: Vec<Vec<F>>,
     /// For each unit, the inverse root mean square of each image's channels.
     inverses: Vec<Vec<F>>,
-    /// Gradients of the values before and after a unit and of its shortcut; none without a backward pass.
+    /// Gradients of a unit's output, of its input, and of the input of a residual block; empty without a backward pass.
     gradients: [Vec<F>; 3],
     /// The filters of a layer as kernels read them.
     packed: Vec<F>,
@@ -35,42 +35,79 @@ pub(super) struct Memory<F> {
     score: Vec<F>,
 }
 
-/// The values that are kept without a backward pass: a unit's output, its input, and that of the unit before.
+/// Without a backward pass, a unit needs three buffers: its output, its input, and the block's input for the shortcut.
 const KEPT: usize = 3;
 
-impl<F: Real> Memory<F> {
-    /// Memory for blocks of so many images, and for scores of this length if there is a backward pass.
-    pub fn take(architecture: &Architecture, images: usize, score: Option<usize>, scratch: &mut Scratch<F>) -> Self {
+/// The lengths of the buffers in [`Memory`].
+struct Lengths {
+    values: Vec<usize>,
+    sums: Vec<usize>,
+    inverses: Vec<usize>,
+    gradient: usize,
+    packed: usize,
+    row: usize,
+    channels: usize,
+    features: usize,
+    outputs: usize,
+    score: usize,
+}
+
+impl Lengths {
+    /// Those for blocks of `images` images, and for scores of this length if there is a backward pass.
+    fn new(architecture: &Architecture, images: usize, score: Option<usize>) -> Self {
         let layouts = || std::iter::once(architecture.input()).chain(architecture.units.iter().map(Unit::output));
         let of_images = |layout: ImageLayout| images * layout.len();
         let largest = layouts().map(of_images).max().unwrap_or(0);
         let channels = architecture.units.iter().map(|unit| unit.output().channels).max().unwrap_or(0);
         let packed = architecture.all_filters().map(|(filters, _)| filters.convolution.packed_len()).max().unwrap_or(0);
-        let row = layouts().map(|layout| layout.width * layout.channels).max().unwrap_or(0);
         let keeps_all = score.is_some();
         Self {
-            values: if keeps_all {
-                layouts().map(|layout| scratch.take(of_images(layout))).collect()
-            } else {
-                (0..KEPT).map(|_| scratch.take(largest)).collect()
-            },
-            sums: if keeps_all {
-                layouts().skip(1).map(|layout| scratch.take(of_images(layout))).collect()
-            } else {
-                vec![scratch.take(largest)]
-            },
+            values: if keeps_all { layouts().map(of_images).collect() } else { vec![largest; KEPT] },
+            sums: if keeps_all { layouts().skip(1).map(of_images).collect() } else { vec![largest] },
             inverses: if keeps_all {
-                layouts().skip(1).map(|layout| scratch.take(images * layout.channels)).collect()
+                layouts().skip(1).map(|layout| images * layout.channels).collect()
             } else {
-                vec![scratch.take(images * channels)]
+                vec![images * channels]
             },
-            gradients: std::array::from_fn(|_| scratch.take(if keeps_all { largest } else { 0 })),
-            packed: scratch.take(packed * LANES),
-            row: scratch.take(row),
-            channels: std::array::from_fn(|_| scratch.take(channels)),
-            features: std::array::from_fn(|_| scratch.take(images * architecture.features())),
-            outputs: scratch.take(images * architecture.outputs),
-            score: scratch.take(score.unwrap_or(0)),
+            gradient: if keeps_all { largest } else { 0 },
+            packed: packed * LANES,
+            row: layouts().map(|layout| layout.width * layout.channels).max().unwrap_or(0),
+            channels,
+            features: images * architecture.features(),
+            outputs: images * architecture.outputs,
+            score: score.unwrap_or(0),
+        }
+    }
+
+    fn sum(&self) -> usize {
+        let lists = [&self.values, &self.sums, &self.inverses].into_iter().flatten().sum::<usize>();
+        let repeated = 3 * self.gradient + 4 * self.channels + 2 * self.features;
+        lists + repeated + self.packed + self.row + self.outputs + self.score
+    }
+}
+
+/// The number of values in the memory of a thread for blocks of `images` images and a backward pass with scores of this length.
+pub(super) fn buffered_values(architecture: &Architecture, images: usize, score: usize) -> usize {
+    Lengths::new(architecture, images, Some(score)).sum()
+}
+
+impl<F: Real> Memory<F> {
+    /// Memory for blocks of `images` images, and for scores of this length if there is a backward pass.
+    pub fn take(architecture: &Architecture, images: usize, score: Option<usize>, scratch: &mut Scratch<F>) -> Self {
+        let lengths = Lengths::new(architecture, images, score);
+        let mut all = |lengths: &[usize]| lengths.iter().map(|&len| scratch.take(len)).collect::<Vec<_>>();
+        let (values, sums, inverses) = (all(&lengths.values), all(&lengths.sums), all(&lengths.inverses));
+        Self {
+            values,
+            sums,
+            inverses,
+            gradients: std::array::from_fn(|_| scratch.take(lengths.gradient)),
+            packed: scratch.take(lengths.packed),
+            row: scratch.take(lengths.row),
+            channels: std::array::from_fn(|_| scratch.take(lengths.channels)),
+            features: std::array::from_fn(|_| scratch.take(lengths.features)),
+            outputs: scratch.take(lengths.outputs),
+            score: scratch.take(lengths.score),
         }
     }
 
@@ -90,22 +127,12 @@ impl<F: Real> Memory<F> {
     pub fn score(&self) -> &[F] {
         &self.score
     }
-
-    /// The number of values in memory for blocks of so many images.
-    pub fn size(architecture: &Architecture, images: usize, score: Option<usize>) -> usize {
-        let mut scratch = Scratch::new();
-        let memory = Self::take(architecture, images, score, &mut scratch);
-        let lists = [&memory.values, &memory.sums, &memory.inverses].into_iter().flatten();
-        let others = [&memory.packed, &memory.row, &memory.outputs, &memory.score];
-        lists.chain(&memory.gradients).chain(&memory.channels).chain(&memory.features).chain(others).map(Vec::len).sum()
-    }
 }
 
 /// A pass of one particle over a block of images.
 pub(super) struct Pass<'a, F> {
     architecture: &'a Architecture,
     theta: &'a [F],
-    /// The number of images.
     images: usize,
     memory: &'a mut Memory<F>,
 }
@@ -141,17 +168,17 @@ impl<'a, F: Real> Pass<'a, F> {
         (&mut self.memory.outputs[..self.images * self.architecture.outputs], &mut self.memory.score)
     }
 
-    /// Where the input of a unit is, or with the number of units the output of the last.
-    fn values_of(&self, number: usize) -> usize {
+    /// The index in [`Memory::values`] of the input of a unit. For the number of units, the index of the last unit's output.
+    fn values_index(&self, number: usize) -> usize {
         if self.memory.score.is_empty() { number % KEPT } else { number }
     }
 
-    /// Where the sums of a unit are.
-    fn sums_of(&self, number: usize) -> usize {
+    /// The index in [`Memory::sums`] of the sums of a unit.
+    fn sums_index(&self, number: usize) -> usize {
         if self.memory.score.is_empty() { 0 } else { number }
     }
 
-    /// The layout of the input of a unit, or with the number of units the output of the last.
+    /// The layout of the input of a unit. For the number of units, the layout of the last unit's output.
     fn layout(&self, number: usize) -> ImageLayout {
         number.checked_sub(1).map_or_else(|| self.architecture.input(), |before| self.architecture.units[before].output())
     }
@@ -159,9 +186,9 @@ impl<'a, F: Real> Pass<'a, F> {
     fn forward_unit(&mut self, number: usize) {
         let architecture = self.architecture;
         let unit = &architecture.units[number];
-        let place = self.sums_of(number);
+        let place = self.sums_index(number);
         let mut sums = take(&mut self.memory.sums[place]);
-        let input = &self.memory.values[self.values_of(number)];
+        let input = &self.memory.values[self.values_index(number)];
         convolve(&unit.filters, self.theta, self.images, (input, &mut sums), &mut self.memory.packed);
         let layout = unit.output();
         if unit.gains.is_some() {
@@ -173,7 +200,7 @@ impl<'a, F: Real> Pass<'a, F> {
             }
         }
         self.memory.sums[place] = sums;
-        let next = self.values_of(number + 1);
+        let next = self.values_index(number + 1);
         let mut values = take(&mut self.memory.values[next]);
         self.preactivations(number, &mut values);
         for image in values.chunks_exact_mut(layout.len()).take(self.images) {
@@ -188,7 +215,7 @@ impl<'a, F: Real> Pass<'a, F> {
         let unit = &self.architecture.units[number];
         let layout = unit.output();
         if let Some(shortcut) = &unit.shortcut {
-            let input = &self.memory.values[self.values_of(number - 1)];
+            let input = &self.memory.values[self.values_index(number - 1)];
             match shortcut {
                 Shortcut::Copy { from, stride } => {
                     let images = input.chunks_exact(from.len()).zip(values.chunks_exact_mut(layout.len()));
@@ -201,21 +228,26 @@ impl<'a, F: Real> Pass<'a, F> {
                 }
             }
         }
-        let place = self.sums_of(number);
+        let place = self.sums_index(number);
         let [scales, offsets, ..] = &mut self.memory.channels;
         copy_padded(&self.theta[unit.offsets..][..unit.channels()], &mut offsets[..layout.channels]);
         let images = self.memory.sums[place].chunks_exact(layout.len()).zip(values.chunks_exact_mut(layout.len()));
         for (image, (sums, values)) in images.take(self.images).enumerate() {
-            scales_of(unit, self.theta, &self.memory.inverses[place][image * layout.channels..], &mut scales[..layout.channels]);
+            write_scales(
+                unit,
+                self.theta,
+                &self.memory.inverses[place][image * layout.channels..],
+                &mut scales[..layout.channels],
+            );
             let (scales, offsets) = (&scales[..layout.channels], &offsets[..layout.channels]);
-            elementwise::scale(layout, sums, scales, offsets, values, unit.shortcut.is_some());
+            elementwise::scale_and_shift(layout, sums, scales, offsets, values, unit.shortcut.is_some());
         }
     }
 
     fn forward_head(&mut self) {
         let architecture = self.architecture;
         let layout = architecture.last_layout();
-        let values = &self.memory.values[self.values_of(architecture.units.len())];
+        let values = &self.memory.values[self.values_index(architecture.units.len())];
         let layer = &self.theta[architecture.head..architecture.parameters()];
         let results = self.memory.features[0].chunks_exact_mut(architecture.features());
         let results = results.zip(self.memory.outputs.chunks_exact_mut(architecture.outputs));
@@ -228,23 +260,23 @@ impl<'a, F: Real> Pass<'a, F> {
     /// Reads [`outputs`](Self::outputs) as derivatives with respect to the outputs and adds those with respect to θ to the score.
     pub fn backward(&mut self) {
         let architecture = self.architecture;
-        let [mut after, mut before, mut around] = take(&mut self.memory.gradients);
-        self.backward_head(&mut after);
+        let [mut output_gradient, mut input_gradient, mut shortcut_gradient] = take(&mut self.memory.gradients);
+        self.backward_head(&mut output_gradient);
         for number in (0..architecture.units.len()).rev() {
             let unit = &architecture.units[number];
             // A unit whose output a shortcut passes on has a gradient from there.
-            let has_more = architecture.units.get(number + 1).is_some_and(|next| next.shortcut.is_some());
-            self.backward_unit(number, &mut after, &mut before, &mut around);
-            if unit.shortcut.is_none() && has_more {
-                std::mem::swap(&mut after, &mut around);
+            let feeds_shortcut = architecture.units.get(number + 1).is_some_and(|next| next.shortcut.is_some());
+            self.backward_unit(number, &mut output_gradient, &mut input_gradient, &mut shortcut_gradient);
+            if unit.shortcut.is_none() && feeds_shortcut {
+                std::mem::swap(&mut output_gradient, &mut shortcut_gradient);
             } else {
-                std::mem::swap(&mut after, &mut before);
+                std::mem::swap(&mut output_gradient, &mut input_gradient);
             }
         }
-        self.memory.gradients = [after, before, around];
+        self.memory.gradients = [output_gradient, input_gradient, shortcut_gradient];
     }
 
-    fn backward_head(&mut self, after: &mut [F]) {
+    fn backward_head(&mut self, output_gradient: &mut [F]) {
         let architecture = self.architecture;
         let layout = architecture.last_layout();
         let range = architecture.head..architecture.parameters();
@@ -252,70 +284,73 @@ impl<'a, F: Real> Pass<'a, F> {
         let [features, gradients] = &mut self.memory.features;
         let features = features.chunks_exact(architecture.features()).zip(gradients.chunks_exact_mut(architecture.features()));
         let outputs = self.memory.outputs.chunks_exact(architecture.outputs);
-        let images = after.chunks_exact_mut(layout.len());
+        let images = output_gradient.chunks_exact_mut(layout.len());
         for (((features, gradients), outputs), image) in features.zip(outputs).zip(images).take(self.images) {
             head::outputs_back(layer, features, outputs, (gradients, sums));
             head::average_back(layout, gradients, image);
         }
     }
 
-    /// From the gradient of a unit's output to those of its parameters and its input. `around` is the gradient of the input of the unit
-    /// before if this unit has a shortcut; if the next unit has one, it is added to that of this unit's input, which is then in `around`.
-    fn backward_unit(&mut self, number: usize, after: &mut [F], before: &mut [F], around: &mut [F]) {
+    /// Turns the gradient of a unit's output into the gradients of its parameters and its input. In the second unit of a residual block, writes
+    /// the gradient of the block's input to `shortcut_gradient`, through the shortcut only, and the gradient of the unit's own input to
+    /// `input_gradient`. In the first unit of a block, adds the gradient of its input to `shortcut_gradient`. Elsewhere writes it to
+    /// `input_gradient`.
+    fn backward_unit(&mut self, number: usize, output_gradient: &mut [F], input_gradient: &mut [F], shortcut_gradient: &mut [F]) {
         let architecture = self.architecture;
         let unit = &architecture.units[number];
         let layout = unit.output();
         let images = self.images;
-        // The activation.
         let values = match architecture.activation {
             Activation::Relu => &self.memory.values[number + 1],
             Activation::Swish => {
-                self.preactivations(number, before);
-                &*before
+                self.preactivations(number, input_gradient);
+                &*input_gradient
             }
         };
-        for (gradient, values) in after.chunks_exact_mut(layout.len()).zip(values.chunks_exact(layout.len())).take(images) {
+        for (gradient, values) in
+            output_gradient.chunks_exact_mut(layout.len()).zip(values.chunks_exact(layout.len())).take(images)
+        {
             elementwise::clear_border(layout, gradient);
             elementwise::activate_back(architecture.activation, layout, values, gradient, &mut self.memory.row);
         }
         match &unit.shortcut {
             None => {}
             Some(Shortcut::Copy { from, stride }) => {
-                let gradients = around.chunks_exact_mut(from.len()).zip(after.chunks_exact(layout.len()));
-                for (around, after) in gradients.take(images) {
-                    elementwise::copy_pixels_back((*from, around), *stride, (layout, after));
+                let gradients = shortcut_gradient.chunks_exact_mut(from.len()).zip(output_gradient.chunks_exact(layout.len()));
+                for (shortcut_gradient, output_gradient) in gradients.take(images) {
+                    elementwise::copy_pixels_back((*from, shortcut_gradient), *stride, (layout, output_gradient));
                 }
             }
             Some(Shortcut::Projection(filters)) => {
                 let from = self.layout(number - 1);
-                for image in around.chunks_exact_mut(from.len()).take(images) {
+                for image in shortcut_gradient.chunks_exact_mut(from.len()).take(images) {
                     from.rows_mut(image).for_each(|row| row.fill(F::zero()));
                 }
-                self.filter_gradient(filters, number - 1, after);
-                self.input_gradient(filters, after, around, true);
+                self.filter_gradient(filters, number - 1, output_gradient);
+                self.input_gradient(filters, output_gradient, shortcut_gradient, true);
             }
         }
-        self.normalization_back(number, after);
-        self.filter_gradient(&unit.filters, number, after);
+        self.normalization_back(number, output_gradient);
+        self.filter_gradient(&unit.filters, number, output_gradient);
         if number > 0 {
-            let has_more = architecture.units.get(number + 1).is_some_and(|next| next.shortcut.is_some());
-            if unit.shortcut.is_none() && has_more {
-                self.input_gradient(&unit.filters, after, around, true);
+            let feeds_shortcut = architecture.units.get(number + 1).is_some_and(|next| next.shortcut.is_some());
+            if unit.shortcut.is_none() && feeds_shortcut {
+                self.input_gradient(&unit.filters, output_gradient, shortcut_gradient, true);
             } else {
-                self.input_gradient(&unit.filters, after, before, false);
+                self.input_gradient(&unit.filters, output_gradient, input_gradient, false);
             }
         }
     }
 
     /// Adds the gradients of a unit's gains and offsets, and turns the gradient of its normalized sums into that of the sums.
-    fn normalization_back(&mut self, number: usize, after: &mut [F]) {
+    fn normalization_back(&mut self, number: usize, output_gradient: &mut [F]) {
         let unit = &self.architecture.units[number];
         let layout = unit.output();
         let pixels = F::of(1.0 / (layout.height * layout.width) as f64);
-        let [scales, shrinks, totals, products] = &mut self.memory.channels;
-        let (scales, shrinks) = (&mut scales[..layout.channels], &mut shrinks[..layout.channels]);
+        let [scales, factors, totals, products] = &mut self.memory.channels;
+        let (scales, factors) = (&mut scales[..layout.channels], &mut factors[..layout.channels]);
         let (totals, products) = (&mut totals[..layout.channels], &mut products[..layout.channels]);
-        let images = after.chunks_exact_mut(layout.len()).zip(self.memory.sums[number].chunks_exact(layout.len()));
+        let images = output_gradient.chunks_exact_mut(layout.len()).zip(self.memory.sums[number].chunks_exact(layout.len()));
         for (image, (gradient, sums)) in images.take(self.images).enumerate() {
             elementwise::gradient_sums(layout, gradient, sums, totals, products);
             let offsets = &mut self.memory.score[unit.offsets..][..unit.channels()];
@@ -326,11 +361,11 @@ impl<'a, F: Real> Pass<'a, F> {
             for ((sum, &product), &inverse) in gain_sums.iter_mut().zip(&*products).zip(inverses) {
                 *sum += inverse * product;
             }
-            scales_of(unit, self.theta, inverses, scales);
-            for (((shrink, &scale), &product), &inverse) in shrinks.iter_mut().zip(&*scales).zip(&*products).zip(inverses) {
-                *shrink = scale * inverse * inverse * product * pixels;
+            write_scales(unit, self.theta, inverses, scales);
+            for (((factor, &scale), &product), &inverse) in factors.iter_mut().zip(&*scales).zip(&*products).zip(inverses) {
+                *factor = scale * inverse * inverse * product * pixels;
             }
-            elementwise::scale_gradient(layout, gradient, sums, scales, shrinks);
+            elementwise::scale_gradient(layout, gradient, sums, scales, factors);
         }
     }
 
@@ -365,7 +400,7 @@ fn convolve<F: Real>(filters: &Filters, theta: &[F], images: usize, (input, sums
 }
 
 /// Writes the factor of each stored channel's sums: gain times inverse root mean square, or 1 without normalization.
-fn scales_of<F: Real>(unit: &Unit, theta: &[F], inverses: &[F], scales: &mut [F]) {
+fn write_scales<F: Real>(unit: &Unit, theta: &[F], inverses: &[F], scales: &mut [F]) {
     match unit.gains {
         None => scales.fill(F::one()),
         Some(gains) => {

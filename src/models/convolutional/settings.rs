@@ -1,7 +1,7 @@
 //! The settings of convolutional networks, and the networks built from them.
 
-use super::architecture::{Activation, Architecture, Normalization, Shortcuts};
-use super::model::{ConvolutionalNetwork, scale_blocks};
+use super::architecture::{Activation, Architecture, Normalization, Shortcuts, Unit};
+use super::model::{ConvolutionalNetwork, set_initial_factors};
 use crate::models::error::positive;
 use crate::models::network::{Likelihood, Loss, NetworkSettings};
 use crate::models::{BuiltModel, DataSchema, ModelSettings, require_data};
@@ -53,10 +53,13 @@ macro_rules! image_network_settings {
             /// The network for these images.
             ///
             /// # Errors
-            /// If a setting is out of its range, the rows are no images, or the loss does not fit the targets.
+            /// If a setting is out of its range, the rows are not images, or the loss does not fit the targets.
             pub fn build(&self, data: &DataSchema) -> Result<ConvolutionalNetwork, KeyError> {
-                let mut architecture = self.architecture(Architecture::new(image_shape(data)?, self.activation))?;
-                scale_blocks(&mut architecture, self.normalization);
+                let image = image_shape(data)?;
+                check_size(&self.channels(), image[2])?;
+                let mut architecture = self.architecture(Architecture::new(image, self.activation))?;
+                refuse_single_pixels(&architecture)?;
+                set_initial_factors(&mut architecture, self.normalization);
                 let (outputs, likelihood) = Likelihood::new(data.output, self.loss, (self.gamma_shape, self.gamma_rate))?;
                 architecture.outputs = outputs;
                 let prior_precision = positive("prior_precision", self.prior_precision)?;
@@ -89,8 +92,8 @@ image_network_settings! {
     depth: usize = 32,
     /// Channels of the first stage; the second has twice, the third four times as many. Multiples of 16 are fastest.
     width: usize = 16,
-    /// How blocks that halve the image pass their input on: `"padding"` takes every other pixel and has no parameters, `"projection"` is a
-    /// 1 × 1 convolution.
+    /// Shortcut of blocks that halve the image: `"padding"` takes every other pixel and has no parameters, `"projection"` is a 1 × 1
+    /// convolution.
     shortcuts: Shortcuts = Shortcuts::Padding,
 }
 
@@ -132,17 +135,59 @@ impl LayerSettings {
     }
 }
 
-/// Wider or deeper networks are a typing mistake: their weights fill the memory of a node.
+/// Limits that catch typing errors: a larger network would not fit in the memory of a node.
 const MAX_CHANNELS: usize = 1 << 14;
 const MAX_LAYERS: usize = 2000;
 /// The range of channels, for messages.
 const CHANNELS: &str = "from 1 to 16384";
 
+/// The most weights of a network.
+const MAX_WEIGHTS: u128 = 1 << 32;
+
+/// Refuses networks with too many weights, by the channels of their layers.
+fn check_size(channels: &[usize], of_images: usize) -> Result<(), KeyError> {
+    let widths = channels.iter().map(|&channels| channels as u128);
+    let weights: u128 =
+        std::iter::once(of_images as u128).chain(widths.clone()).zip(widths).map(|(from, to)| 9 * from * to).sum();
+    if weights > MAX_WEIGHTS {
+        return Err(KeyError::table(format!(
+            "has up to {weights} weights; at most {MAX_WEIGHTS} are possible: use fewer channels"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to normalize images of one pixel: what is left is their sign.
+fn refuse_single_pixels(architecture: &Architecture) -> Result<(), KeyError> {
+    let is_single = |unit: &Unit| unit.gains.is_some() && unit.output().height * unit.output().width == 1;
+    match architecture.units.iter().position(is_single) {
+        None => Ok(()),
+        Some(unit) => Err(KeyError::invalid(
+            "normalization",
+            format!(
+                "= \"filter_response\" needs images of several pixels, and layer {} has one: use \"none\" or fewer strides",
+                unit + 1
+            ),
+        )),
+    }
+}
+
 impl ResnetSettings {
+    fn channels(&self) -> Vec<usize> {
+        (0..3)
+            .flat_map(|stage| std::iter::repeat_n(self.width.saturating_mul(1 << stage), self.depth.min(MAX_LAYERS) / 3))
+            .collect()
+    }
+
     fn architecture(&self, mut architecture: Architecture) -> Result<Architecture, KeyError> {
         in_range("width", self.width, (1..=MAX_CHANNELS / 4).contains(&self.width), "from 1 to 4096")?;
         let is_depth = self.depth >= 8 && self.depth % 6 == 2 && self.depth <= MAX_LAYERS;
-        in_range("depth", self.depth, is_depth, "6n + 2 for n blocks in each of three stages, such as 8, 20, 32 or 56")?;
+        in_range(
+            "depth",
+            self.depth,
+            is_depth,
+            "6n + 2 for n blocks in each of three stages, at most 2000, such as 8, 20, 32 or 56",
+        )?;
         architecture.add_unit(self.width, 3, 1, self.normalization);
         for stage in 0..3 {
             for block in 0..(self.depth - 2) / 6 {
@@ -155,6 +200,10 @@ impl ResnetSettings {
 }
 
 impl ConvolutionalSettings {
+    fn channels(&self) -> Vec<usize> {
+        self.layers.iter().map(|layer| layer.channels).collect()
+    }
+
     fn architecture(&self, mut architecture: Architecture) -> Result<Architecture, KeyError> {
         if self.layers.is_empty() || self.layers.len() > MAX_LAYERS {
             return Err(KeyError::invalid(
@@ -173,14 +222,12 @@ impl ConvolutionalSettings {
     }
 }
 
-/// Height, width and channels of the images that the rows are.
+/// The height, width and channels of the images in the rows.
 fn image_shape(data: &DataSchema) -> Result<[usize; 3], KeyError> {
     data.refuse_extra_columns("a convolutional network")?;
     let mistake = |what: &str| Err(KeyError::table(format!("does not suit the data: {what}")));
     if data.scales.is_none() {
-        return mistake(
-            "a convolutional network needs pixels, not sparse rows or principal components; import images with another --scaling",
-        );
+        return mistake("a convolutional network needs pixels: import dense images, without --scaling principal");
     }
     let shape = match *data.shape {
         [height, width] => [height, width, 1],
@@ -191,6 +238,10 @@ fn image_shape(data: &DataSchema) -> Result<[usize; 3], KeyError> {
             );
         }
     };
+    let may_be_channels = |size: usize| matches!(size, 3 | 4);
+    if may_be_channels(shape[0]) && shape[1] == shape[2] {
+        return mistake("the channels of these images come first; import them again");
+    }
     if shape.iter().product::<usize>() != data.features || data.features == 0 {
         return mistake("the shape of the images differs from the number of features");
     }

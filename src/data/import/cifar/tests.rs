@@ -130,7 +130,12 @@ fn the_name_decides_only_where_both_formats_are_possible() {
     };
     assert_eq!(found("train.bin.gz", &black).unwrap(), CifarFormat::Hundred);
     assert_eq!(found("data_batch_1.bin", &black).unwrap(), CifarFormat::Ten);
-    assert!(found("x", &black).unwrap_err().to_string().contains("name the file data_batch_1.bin or train.bin"));
+    assert!(
+        found("x", &black)
+            .unwrap_err()
+            .to_string()
+            .contains("rename the file to data_batch_1.bin (CIFAR-10) or train.bin (CIFAR-100)")
+    );
     assert_eq!(found("train.bin", &record(&[9], [200, 200, 200])).unwrap(), CifarFormat::Ten);
     assert_eq!(found("data_batch_1.bin", &record(&[9, 10], [200, 200, 200]).repeat(3073)).unwrap(), CifarFormat::Hundred);
 }
@@ -177,9 +182,9 @@ fn bad_cifar_files_are_refused() {
     let unknown = folder.file("d", record(&[7], [1, 1, 1]));
     let both = import(&[train.clone(), other]);
     folder.refused(import_cifar(&both, &folder.output()), &["b: records of CIFAR-100, but those of", "are of CIFAR-10"]);
-    folder.refused(import_cifar(&import(&[train.clone(), tar.clone()]), &folder.output()), &["c: an archive has all"]);
+    folder.refused(import_cifar(&import(&[train.clone(), tar.clone()]), &folder.output()), &["c: import an archive alone"]);
     let with = |test: PathBuf| CifarImport { test: Some(test), ..import(std::slice::from_ref(&train)) };
-    folder.refused(import_cifar(&with(tar), &folder.output()), &["c: an archive cannot be the test images"]);
+    folder.refused(import_cifar(&with(tar), &folder.output()), &["c: an archive cannot be used as test images"]);
     folder.refused(import_cifar(&with(unknown), &folder.output()), &["d, record 1", "\"7\" does not occur"]);
     let coarse = CifarImport { coarse_labels: true, ..import(&[train]) };
     folder.refused(import_cifar(&coarse, &folder.output()), &["a: only CIFAR-100 has coarse labels"]);

@@ -99,7 +99,7 @@ fn gray_images_have_two_dimensions_and_folders_may_name_the_splits() {
     assert_eq!((data.raw::<u32>("train/y"), data.raw::<u8>("test/x")), (vec![1, 0, 0], vec![6, 5, 4, 3, 2, 1]));
     std::fs::remove_file(folder.output()).unwrap();
     let again = PngImport { test: Some(root.join("test")), ..import(&root) };
-    folder.refused(import_png(&again, &folder.output()), &["digits: it has test images of its own"]);
+    folder.refused(import_png(&again, &folder.output()), &["digits: this folder has a subfolder test"]);
     std::fs::create_dir(root.join("valid")).unwrap();
     folder.refused(import_png(&import(&root), &folder.output()), &["digits: beside train and test", "\"valid\""]);
 }
@@ -124,15 +124,15 @@ fn bad_folders_of_images_are_refused() {
             &["a/2.png: this image is 2 × 1 with 1 channel", "a/1.png is 2 × 1 with 3"],
         ),
         (vec![("a/1.png", good()), ("b/.x", vec![])], &["b: this class has no images"]),
-        (vec![("a/1.png", good()), ("b/1.png", b"GIF89a".to_vec())], &["b/1.png: this is no PNG file"]),
+        (vec![("a/1.png", good()), ("b/1.png", b"GIF89a".to_vec())], &["b/1.png: this is not a PNG file"]),
         (vec![("a/1.png", good()), ("b/1.jpg", vec![])], &["b/1.jpg: this PNG file is cut short"]),
         (vec![("a/1.png", good()), ("b/1.png", damaged)], &["b/1.png: this"]),
         (vec![("a/1.png", good()), ("b/1.png", cut)], &["b/1.png: this"]),
-        (vec![("a/1.png", good()), ("b/1.png", huge)], &["b/1.png: this is no PNG file, or it is damaged"]),
-        (vec![("a/1.png", good()), ("b/1/1.png", good())], &["b/1: a folder in the folder of a class"]),
-        (vec![("a/1.png", good()), ("1.png", good())], &["x/1.png: this image is in no folder of a class"]),
+        (vec![("a/1.png", good()), ("b/1.png", huge)], &["b/1.png: this is not a PNG file, or it is damaged"]),
+        (vec![("a/1.png", good()), ("b/1/1.png", good())], &["b/1: class folders cannot have subfolders"]),
+        (vec![("a/1.png", good()), ("1.png", good())], &["x/1.png: this image is outside the class folders"]),
         (vec![("a/1.png", good())], &["x: every training row has the label \"a\""]),
-        (vec![("notes", vec![])], &["x: a folder of images has a folder of PNG files for each class"]),
+        (vec![("notes", vec![])], &["x: no class folders here"]),
         (vec![("a/1.png", png(2, ColorType::Rgb, BitDepth::Sixteen, &all_256))], &["a/1.png: an image of 16 bits"]),
         (
             vec![("a/1.png", png(2, ColorType::Rgba, BitDepth::Eight, &[1, 2, 3, 255, 1, 2, 3, 254]))],
