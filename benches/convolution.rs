@@ -29,6 +29,7 @@ impl SimdKernel for Peak {
     }
 }
 
+#[allow(clippy::needless_range_loop, reason = "by an iterator, the sums do not stay in registers")]
 #[inline(always)]
 fn chains<U: SimdLevel, const N: usize>(repeats: usize) -> (usize, f32) {
     let (factor, term) = (black_box([0.999_f32; LANES]), black_box([0.001_f32; LANES]));

@@ -10,10 +10,10 @@
 //! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `text`, `number` |
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
-//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
+//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `models`, `kernels`, `layout`, `lda`, `data`, `metrics`, `quadrature`, `random`, `settings`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `log`, `partial`, `random`, `text`, `varint`, `number` |
-//! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
-//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `quadrature`, `random`, `settings`, `number` |
+//! | [`models`] | log-densities with gradients, batched over particles | `kernels`, `layout`, `vector`, `quadrature`, `random`, `settings`, `number` |
+//! | [`kernels`] | update rules on arrays, and convolutions | `layout`, `vector`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `varint`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `text`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
@@ -23,6 +23,7 @@
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`quadrature`] | expectations under a normal distribution | nothing |
+//! | [`layout`] | array views as flat slices and back | `number` |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
 //! | [`log`] | lines on standard error, as text or as JSON | `text` |
@@ -39,6 +40,7 @@ pub mod download;
 pub mod guide;
 pub mod job;
 pub mod kernels;
+pub mod layout;
 pub mod lda;
 pub mod log;
 pub mod methods;

@@ -1,6 +1,6 @@
 //! Symmetric matrices stored as tiles of their lower half: a tile stays in cache while it and its transpose are multiplied.
 
-use crate::models::layout::matrix;
+use crate::layout::matrix;
 use crate::number::Real;
 use crate::vector::{self, vectorized};
 use ndarray::linalg::general_mat_mul;

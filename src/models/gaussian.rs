@@ -5,8 +5,8 @@
 //! The two-agent examples are those of Kassab & Simeone, arXiv 2009.06419, section 6 and appendix B.2.
 
 use super::error::positive;
-use super::layout::{flat, flat_mut, index};
 use super::{Batch, Model, ModelError, Output, Part, Scratch};
+use crate::layout::{flat, flat_mut, index};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2};

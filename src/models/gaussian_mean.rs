@@ -4,10 +4,10 @@
 
 use super::batch::{MAX_BLOCK_ROWS, Rows};
 use super::error::{finite, not_negative, positive};
-use super::layout::{flat, flat_mut};
 use super::{
     Batch, BuiltModel, CurvatureSupport, DataSchema, Model, ModelError, ModelSettings, Output, Part, Scratch, require_data,
 };
+use crate::layout::{flat, flat_mut};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};

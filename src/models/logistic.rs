@@ -5,7 +5,6 @@
 //! arXiv 2009.06419).
 
 use super::error::not_negative;
-use super::layout::index;
 use super::regression::family::Family;
 use super::regression::linear_predictor::{Block, LinearPredictor};
 use super::regression::logistic_function::{sigmoid, softplus};
@@ -13,6 +12,7 @@ use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::regression_settings;
 use super::{DataSchema, ModelError, Output};
+use crate::layout::index;
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::KeyError;

@@ -5,7 +5,6 @@ pub mod convolutional;
 mod error;
 pub mod gaussian;
 pub mod gaussian_mean;
-pub(crate) mod layout;
 pub mod linear;
 mod log_precision;
 pub mod logistic;

@@ -3,11 +3,11 @@
 //! p(y = k) ∝ exp(η_k) with a linear predictor η_k = w_kᵀx + b_k of each class but the first one, to which the others are compared: η_0 = 0.
 
 use super::error::ModelError;
-use super::layout::{flat, flat_mut, matrix, matrix_mut};
 use super::network::losses::Likelihood;
 use super::regression::prior::{Prior, WeightPrior};
 use super::regression::settings::PriorUnits;
 use super::{Batch, BuiltModel, CurvatureSupport, DataSchema, Model, ModelSettings, Output, Part, Scratch, require_data};
+use crate::layout::{flat, flat_mut, matrix, matrix_mut};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};

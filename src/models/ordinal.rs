@@ -3,13 +3,13 @@
 //! p(y ≤ k) = σ(c_k − η) with cutpoints c_0 < c_1 < ... between the classes. The parameters are c_0 and the logarithms of the gaps between
 //! neighbours. A priori, the probabilities of the classes at η = 0 are uniform on the simplex. The cutpoints take the place of an intercept.
 
-use super::layout::index;
 use super::regression::family::Family;
 use super::regression::logistic_function::{log_sigmoid, sigmoid};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::define_settings;
 use super::{DataSchema, ModelError, Output, Part};
+use crate::layout::index;
 use crate::random::Stream;
 use crate::settings::KeyError;
 use rand::RngExt;

@@ -1,7 +1,7 @@
 //! Reusable buffers for models, which avoid allocations inside a step.
 
 use super::batch::Batch;
-use super::layout::{flat, matrix};
+use crate::layout::{flat, matrix};
 use crate::number::Real;
 use crate::vector::prefetch;
 use ndarray::ArrayView1;

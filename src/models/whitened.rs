@@ -1,11 +1,11 @@
 //! A model in other coordinates, in which its posterior is close to a standard normal distribution or at least has the same scale everywhere.
 
 use super::batch::Batch;
-use super::layout::{flat, flat_mut, matrix, matrix_mut};
 use super::model::{CurvatureSupport, Model, Output, Part};
 use super::scaling::Scaling;
 use super::scratch::Scratch;
 use super::whitening::Whitening;
+use crate::layout::{flat, flat_mut, matrix, matrix_mut};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};

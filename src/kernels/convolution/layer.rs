@@ -192,8 +192,9 @@ impl Convolution {
 fn input_gradient(size: usize, stride: usize, input: ImageLayout, output: ImageLayout) -> Vec<InputGradient> {
     let reach = size / 2;
     // Output o reads pixel p = stride·o + k − reach by weight k, so that falling k belong to the outputs from the first to the last.
-    let weights =
-        |pixel: usize| (0..size).rev().filter(|k| (pixel + reach + stride - k % stride) % stride == 0).collect::<Vec<_>>();
+    let weights = |pixel: usize| {
+        (0..size).rev().filter(|k| (pixel + reach + stride - k % stride).is_multiple_of(stride)).collect::<Vec<_>>()
+    };
     let first_output = |pixel: usize, weight: usize| (output.border * stride + pixel + reach - weight) / stride;
     let mut parts = Vec::new();
     for (row, column) in (0..stride).flat_map(|row| (0..stride).map(move |column| (row, column))) {

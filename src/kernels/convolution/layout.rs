@@ -13,6 +13,7 @@ pub struct ImageLayout {
     pub border: usize,
 }
 
+#[allow(clippy::len_without_is_empty, reason = "no image is empty")]
 impl ImageLayout {
     /// The number of values in an image, with its border.
     pub fn len(self) -> usize {

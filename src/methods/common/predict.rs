@@ -2,7 +2,7 @@
 
 use crate::cluster::BoxError;
 use crate::data::Shard;
-use crate::models::layout::flat_mut;
+use crate::layout::flat_mut;
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};

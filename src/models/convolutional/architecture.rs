@@ -42,7 +42,7 @@ pub(super) enum Shortcut {
         from: ImageLayout,
         stride: usize,
     },
-    Projection(Filters),
+    Projection(Box<Filters>),
 }
 
 /// A convolution with the position of its filters in θ.
@@ -132,7 +132,7 @@ impl Architecture {
         self.add_unit(channels, 3, 1, normalization);
         let is_changed = stride > 1 || channels != inputs;
         let shortcut = if is_changed && shortcuts == Shortcuts::Projection {
-            Shortcut::Projection(self.place_filters(Convolution::new((inputs, from), channels, 1, stride, BORDER)))
+            Shortcut::Projection(Box::new(self.place_filters(Convolution::new((inputs, from), channels, 1, stride, BORDER))))
         } else {
             Shortcut::Copy { from, stride }
         };
@@ -166,7 +166,7 @@ impl Architecture {
         self.units.iter().flat_map(|unit| {
             let projection = match &unit.shortcut {
                 // No activation halves their second moment.
-                Some(Shortcut::Projection(filters)) => Some((filters, std::f64::consts::FRAC_1_SQRT_2)),
+                Some(Shortcut::Projection(filters)) => Some((&**filters, std::f64::consts::FRAC_1_SQRT_2)),
                 Some(Shortcut::Copy { .. }) | None => None,
             };
             std::iter::once((&unit.filters, unit.initial_factor)).chain(projection)

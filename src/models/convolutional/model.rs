@@ -2,7 +2,7 @@
 
 use super::architecture::{Architecture, Normalization, Unit};
 use super::pass::{self, Memory, Pass};
-use crate::models::layout::{flat, flat_mut};
+use crate::layout::{flat, flat_mut};
 use crate::models::network::Likelihood;
 use crate::models::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use crate::number::Real;

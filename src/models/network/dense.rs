@@ -1,6 +1,6 @@
 //! Dense layers with BLAS: forward and backward passes of one particle over one block of rows.
 
-use super::super::layout::{matrix, matrix_mut};
+use crate::layout::{matrix, matrix_mut};
 use crate::number::Real;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, CowArray, Ix2};

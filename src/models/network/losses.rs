@@ -1,9 +1,9 @@
 //! Losses of a network's outputs, with derivatives, curvatures and predictive densities.
 
 use super::super::error::positive;
-use super::super::layout::index;
 use super::super::log_precision::clamped_exp;
 use super::super::{ModelError, Output};
+use crate::layout::index;
 use crate::number::Real;
 use crate::vector;
 use ndarray::ArrayView1;

@@ -1,9 +1,9 @@
 //! The network model: loss, score, curvature and predictions of all particles, spread over threads.
 
-use super::super::layout::{flat, flat_mut, matrix};
 use super::super::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use super::dense::{self, Layer, Pass};
 use super::losses::Likelihood;
+use crate::layout::{flat, flat_mut, matrix};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::linalg::general_mat_mul;

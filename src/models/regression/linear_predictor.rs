@@ -1,7 +1,7 @@
 //! Linear predictors η = wᵀx of generalized linear models, and the scores of their weights.
 
+use crate::layout::{flat, flat_mut, matrix, matrix_mut};
 use crate::models::batch::{Batch, MAX_BLOCK_ROWS, Rows};
-use crate::models::layout::{flat, flat_mut, matrix, matrix_mut};
 use crate::models::{Part, Scratch};
 use crate::number::Real;
 use crate::vector::{self, SimdKernel, SimdLevel, multiply_add};

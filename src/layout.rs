@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, ArrayViewMut, ArrayViewMut2, Dimension};
 /// A row-major, contiguous matrix as a slice.
 ///
 /// # Panics
-/// If it is not row-major and contiguous, which [`Model`](super::Model) requires.
+/// If it is not row-major and contiguous, which models require.
 pub fn flat<'a, F>(matrix: ArrayView2<'a, F>) -> &'a [F] {
     match matrix.to_slice() {
         Some(slice) => slice,
