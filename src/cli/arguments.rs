@@ -88,7 +88,6 @@ mod tests {
             "mpibayes",
             "mpibayes import -o data.h5",
             "mpibayes import a.csv",
-            "mpibayes import images a -o data.h5",
             "mpibayes import images a --labels b --test-images c -o data.h5",
             "mpibayes import a.csv --exposure years --offset rate -o data.h5",
             "mpibayes import images a --labels b --label last -o data.h5",
@@ -122,6 +121,7 @@ mod tests {
         }
         // The control: valid arguments.
         for typed in [
+            "mpibayes import images a -o data.h5",
             "mpibayes import images a --labels b --test-images c --test-labels d -o data.h5",
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 -o data.h5",
             "mpibayes import a.csv --label last --categorical 2,region -o data.h5",
