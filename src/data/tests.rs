@@ -990,8 +990,8 @@ fn bad_arrays_are_refused() {
 fn what_is_no_table_is_refused() {
     let place = Place::new();
     for (content, says) in [
-        (b"\x00\x01\x02,3\n".to_vec(), "this is no text"),
-        ("1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect(), "this is no text"),
+        (b"\x00\x01\x02,3\n".to_vec(), "this is not text"),
+        ("1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect(), "this is not text"),
         ("\u{feff}1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect(), "UTF-16: save it as UTF-8"),
         (b"1,2\r3,4\r".to_vec(), "carriage return"),
         (b"1,2\n3,\"4\n".to_vec(), "line 2: a quote that opens in this record is never closed"),

@@ -110,7 +110,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, negative_binomial, poisson, multinomial, network, student_t, ordinal, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, negative_binomial, poisson, multinomial, network, convolutional, resnet, student_t, ordinal, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
@@ -409,6 +409,9 @@ fn a_model_without_predictions_runs_on_data_with_test_rows() {
 #[test]
 fn run_files_written_by_init_pass_check() {
     let cli = folder();
+    let record = |number: u8| std::iter::once(number % 2).chain((0..3072_u32).map(move |pixel| (pixel % 251) as u8 ^ number));
+    cli.write("images.bin", (0..8).flat_map(record).collect::<Vec<u8>>());
+    cli.succeed("import images images.bin -o images.h5");
     let registry = Registry::default();
     for method in registry.methods() {
         for model in registry.models() {
@@ -430,6 +433,7 @@ fn run_files_written_by_init_pass_check() {
                 "linear" | "student_t" => Some("r.h5"),
                 "poisson" | "negative_binomial" => Some("counts.h5"),
                 "ordinal" | "multinomial" => Some("classes.h5"),
+                "resnet" | "convolutional" => Some("images.h5"),
                 _ => Some("a.h5"),
             };
             let data = file.map_or_else(String::new, |file| format!(" --data {file}"));

@@ -317,7 +317,7 @@ impl<'a> FirstLine<'a> {
         let mut records = Records::new(source)?;
         let line = records.peek()?;
         if line.contains(&0) {
-            let what = "this is no text: give a table of numbers in text, or say what it is with --format";
+            let what = "this is not text: give a table of numbers in text. Images are imported with `mpibayes import images`";
             return Err(DataError::content(&path, Place::File, what));
         }
         if memchr(b'\r', line).is_some() {
