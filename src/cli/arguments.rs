@@ -88,7 +88,6 @@ mod tests {
             "mpibayes",
             "mpibayes import -o data.h5",
             "mpibayes import a.csv",
-            "mpibayes import images a --labels b --test-images c -o data.h5",
             "mpibayes import a.csv --exposure years --offset rate -o data.h5",
             "mpibayes import images a --labels b --label last -o data.h5",
             "mpibayes import a.csv --test b.csv --test-fraction 0.2 -o data.h5",

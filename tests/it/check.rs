@@ -455,7 +455,11 @@ fn run_files_written_by_init_pass_check() {
             if let ("network", "svgd" | "dsvgd" | "u_dsvgd" | "p_dsvgd" | "fedavg") = (model, method) {
                 assert!(file.contains("\noptimizer = { adagrad = { decay = 0.9, fudge = 1e-6, step = 0.001 } }\n"), "{file}");
             }
-            assert_eq!(file.contains("dtype = \"float32\""), ["network", "lda"].contains(&model), "{file}");
+            assert_eq!(
+                file.contains("dtype = \"float32\""),
+                ["network", "convolutional", "resnet", "lda"].contains(&model),
+                "{file}"
+            );
             let resolved = |text: &str| {
                 cli.write("x.toml", text);
                 RunFile::read(&cli.path("x.toml"), &[]).unwrap().parse(&registry).unwrap().to_table().unwrap()

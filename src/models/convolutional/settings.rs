@@ -113,10 +113,10 @@ pub struct LayerSettings {
     /// Channels of the output.
     pub channels: usize,
     /// Pixels of a side of its filters: 1 or 3.
-    #[serde(default = "default_size")]
+    #[serde(default = "default_size", skip_serializing_if = "is_default_size")]
     pub size: usize,
     /// From a pixel of the input to that of the next output pixel: 1 or 2.
-    #[serde(default = "default_stride")]
+    #[serde(default = "default_stride", skip_serializing_if = "is_default_stride")]
     pub stride: usize,
 }
 
@@ -126,6 +126,14 @@ fn default_size() -> usize {
 
 fn default_stride() -> usize {
     1
+}
+
+fn is_default_size(size: &usize) -> bool {
+    *size == default_size()
+}
+
+fn is_default_stride(stride: &usize) -> bool {
+    *stride == default_stride()
 }
 
 impl LayerSettings {
