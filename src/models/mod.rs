@@ -22,6 +22,7 @@ pub mod student_t;
 #[cfg(test)]
 mod tests;
 pub mod toy;
+mod waves;
 mod whitened;
 mod whitening;
 

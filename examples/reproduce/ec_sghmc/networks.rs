@@ -77,7 +77,7 @@ pub type Path = Vec<[f64; 4]>;
 
 /// Steps that are tried, in units of the file's, with another seed than those that are judged.
 const STEPS: [f64; 6] = [4.0, 2.0, 1.0, 0.5, 0.25, 0.125];
-pub const TUNING_SEED: u64 = 1001;
+const TUNING_SEED: u64 = 1001;
 
 /// The NLL of guessing: what a run that has diverged is as good as.
 pub const GUESSING: f64 = std::f64::consts::LN_10;
@@ -203,9 +203,38 @@ pub fn with(run: &Table, setting: &str) -> Result<Table> {
     Runs(vec![run.clone()]).set(setting)?.0.pop().ok_or_else(|| "a run file without runs".into())
 }
 
-/// The same run with another step size.
-pub fn with_step(run: &Table, step: f64) -> Result<Table> {
-    with(run, &format!("method.step={step:e}"))
+/// The same run with a multiple of its step size.
+pub fn with_step(run: &Table, factor: f64) -> Result<Table> {
+    with(run, &format!("method.step={:e}", value::<f64>(run, "method.step")? * factor))
+}
+
+/// A run with the best of several step sizes.
+pub struct Tuned {
+    pub run: Table,
+    /// The best step size as a multiple of that in the run file.
+    pub factor: f64,
+    is_at_edge: bool,
+}
+
+impl Tuned {
+    /// The step size, for reports.
+    pub fn step(&self) -> Result<String> {
+        let edge = if self.is_at_edge { "; at the edge of those tried" } else { "" };
+        Ok(format!("{:.2e}{edge}", value::<f64>(&self.run, "method.step")?))
+    }
+}
+
+/// Tries these multiples of each run's step size with another seed than those that are judged.
+pub fn tuned(runs: &[Table], factors: &[f64], images: &Images, seconds: f64, steps: u64) -> Result<Vec<Tuned>> {
+    let tried =
+        runs.iter().flat_map(|run| factors.iter().map(move |factor| with_step(run, *factor))).collect::<Result<Vec<_>>>()?;
+    let found = side_by_side(&tried, |run| Ok(mean_log(&race(run, images, seconds, TUNING_SEED)?, steps)))?;
+    let best = |(tried, found): (&[Table], &[f64])| {
+        let best = (0..factors.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0);
+        let is_at_edge = best == 0 || best + 1 == factors.len();
+        Tuned { run: tried[best].clone(), factor: factors[best], is_at_edge }
+    };
+    Ok(tried.chunks_exact(factors.len()).zip(found.chunks_exact(factors.len())).map(best).collect())
 }
 
 /// The mean over a run of the logarithm of a chain's own negative log-likelihood, at tenths of the steps. What has diverged is as good as
@@ -227,18 +256,10 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let (batch, steps): (usize, _) = (value(first, "method.batch")?, steps_of_worker(first)?);
     let seconds = gradient_seconds(&images, first)?;
     let names = runs.iter().map(name).collect::<Result<Vec<_>>>()?;
+    let tuned = tuned(&runs, &STEPS, &images, seconds, steps)?;
+    let runs: Vec<&Table> = tuned.iter().map(|tuned| &tuned.run).collect();
     let mean_log = |course: &Path| mean_log(course, steps);
-    let with_step = |run: &Table, factor: f64| with_step(run, value::<f64>(run, "method.step")? * factor);
-    let tried =
-        runs.iter().flat_map(|run| STEPS.iter().map(move |factor| with_step(run, *factor))).collect::<Result<Vec<_>>>()?;
-    let tuned = side_by_side(&tried, |run| Ok(mean_log(&race(run, &images, seconds, TUNING_SEED)?)))?;
-    let best = |place: usize| {
-        let found = &tuned[place * STEPS.len()..][..STEPS.len()];
-        (0..STEPS.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0)
-    };
-    let chosen: Vec<usize> = (0..runs.len()).map(best).collect();
-    let runs: Vec<Table> = (0..runs.len()).map(|place| tried[place * STEPS.len() + chosen[place]].clone()).collect();
-    let jobs: Vec<(&Table, u64)> = runs.iter().flat_map(|run| seeds.iter().map(move |&seed| (run, seed))).collect();
+    let jobs: Vec<(&Table, u64)> = runs.iter().flat_map(|run| seeds.iter().map(move |&seed| (*run, seed))).collect();
     let found = side_by_side(&jobs, |&(run, seed)| race(run, &images, seconds, seed))?;
     let of = |place: usize| &found[place * seeds.len()..(place + 1) * seeds.len()];
     // After as many steps of each worker.
@@ -255,9 +276,8 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     case.above("what asynchronous SGHMC loses from s = 1 to 8", lost.clone(), 0.0);
     let half_of_lost: Vec<f64> = lost.iter().map(|lost| 0.5 * lost).collect();
     case.above("half of that less what EC-SGHMC loses", minus(&half_of_lost, &minus(&ec_8, &ec_1)), 0.0);
-    for (name, (chosen, run)) in names.iter().zip(chosen.iter().zip(&runs)) {
-        let edge = if *chosen == 0 || *chosen + 1 == STEPS.len() { "; at the edge of those tried" } else { "" };
-        case.tells(format!("{name}: the best of six steps"), format!("{:.2e}{edge}", value::<f64>(run, "method.step")?), "");
+    for (name, tuned) in names.iter().zip(&tuned) {
+        case.tells(format!("{name}: the best of six steps"), tuned.step()?, "");
     }
     for (place, name) in names.iter().enumerate() {
         case.shows(format!("{name}: a chain's own NLL, half-way"), &half(place), "");

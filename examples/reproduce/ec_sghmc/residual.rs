@@ -7,7 +7,7 @@ use super::super::pictures::{Chart, Curves, curves};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use super::networks::{
-    GUESSING, Images, Path, TUNING_SEED, gradient_seconds, mean_log, race, shortened, steps_of_worker, with, with_step,
+    GUESSING, Images, Path, gradient_seconds, mean_log, race, shortened, steps_of_worker, tuned, with, with_step,
 };
 use mpibayes::cluster::BoxError;
 use toml::Table;
@@ -44,20 +44,11 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let steps = steps_of_worker(one)?;
     let seconds = gradient_seconds(&images, one)?;
 
-    let of_step = |run: &Table, factor: f64| with_step(run, value::<f64>(run, "method.step")? * factor);
-    let tried =
-        runs.iter().flat_map(|run| STEP_FACTORS.iter().map(move |factor| of_step(run, *factor))).collect::<Result<Vec<_>>>()?;
-    let tuned = side_by_side(&tried, |run| Ok(mean_log(&race(run, &images, seconds, TUNING_SEED)?, steps)))?;
-    let best = |place: usize| {
-        let found = &tuned[place * STEP_FACTORS.len()..][..STEP_FACTORS.len()];
-        (0..STEP_FACTORS.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0)
-    };
-    let chosen: Vec<usize> = (0..runs.len()).map(best).collect();
-    let runs: Vec<&Table> =
-        chosen.iter().enumerate().map(|(place, chosen)| &tried[place * STEP_FACTORS.len() + chosen]).collect();
+    let tuned = tuned(&runs, &STEP_FACTORS, &images, seconds, steps)?;
+    let runs: Vec<&Table> = tuned.iter().map(|tuned| &tuned.run).collect();
     let references = REFERENCES.iter().map(|(_, settings)| {
-        let step = STEP_FACTORS[chosen[NAMES.len() - 1]];
-        settings.iter().try_fold(of_step(coupled, step)?, |run, setting| with(&run, setting))
+        let tuned = with_step(coupled, tuned[NAMES.len() - 1].factor)?;
+        settings.iter().try_fold(tuned, |run, setting| with(&run, setting))
     });
     let references = references.collect::<Result<Vec<_>>>()?;
 
@@ -73,10 +64,7 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let difference = minus(&means(1), &means(2));
     case.shows("asynchronous SGHMC less EC-SGHMC", &difference, "");
     for (place, name) in NAMES.iter().enumerate() {
-        let step: f64 = value(runs[place], "method.step")?;
-        let edge =
-            if chosen[place] == 0 || chosen[place] + 1 == STEP_FACTORS.len() { "; at the edge of those tried" } else { "" };
-        case.tells(format!("{name}: the best of three step sizes"), format!("{step:.2e}{edge}"), "");
+        case.tells(format!("{name}: the best of three step sizes"), tuned[place].step()?, "");
         let last = |column: usize| of(place).iter().map(|course| end(course, column)).collect::<Vec<f64>>();
         case.shows(format!("{name}: a chain's own NLL in the end"), &last(3), "");
         case.shows(format!("{name}: of the averaged predictions"), &last(2), "");

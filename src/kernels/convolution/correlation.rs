@@ -58,10 +58,14 @@ impl Correlation {
         add: bool,
     ) -> Call<'a, F> {
         assert_eq!(filters.len(), self.blocks * self.window_len(), "the filters of another layer");
-        let (images, rest) = (input.len() / input_len, input.len() % input_len);
-        assert!(rest == 0 && output.len() == images * output_len, "different numbers of images");
+        assert_same_number((input.len(), input_len), (output.len(), output_len));
         Call { plan: self, input, input_len, filters, output, output_len, add }
     }
+}
+
+/// Checks that two lists of images, of which each image has such a length, have the same number of whole images.
+pub(super) fn assert_same_number((inputs, input_len): (usize, usize), (outputs, output_len): (usize, usize)) {
+    assert!(inputs % input_len == 0 && outputs == inputs / input_len * output_len, "different numbers of images");
 }
 
 /// The arguments of [`Correlation::run`].

@@ -1,42 +1,33 @@
 //! The kernel of gradients of filters: products of input numbers and output gradients, summed over pixels.
 
-use super::correlation::Correlation;
+use super::correlation::{Correlation, assert_same_number};
 use super::lanes::{LANES, Lanes};
 use crate::number::Real;
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
 
-/// For each input number of a pixel and each output channel, the sum over pixels of their products.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct FilterGradient {
-    /// The pixels that a forward pass visits.
-    pub pixels: Correlation,
+/// Adds, for each input number of a pixel and each output channel of a forward pass, the sum over pixels of their products to `gradient`, which
+/// has `blocks` sixteens for each input of a pixel. The images have these lengths.
+pub(super) fn add_filter_gradient<F: Real>(
+    forward: &Correlation,
+    (input, input_len): (&[F], usize),
+    (output, output_len): (&[F], usize),
+    gradient: &mut [[F; LANES]],
+) {
+    dispatch(call(forward, (input, input_len), (output, output_len), gradient));
 }
 
-impl FilterGradient {
-    /// Adds the sums over images of these lengths to `gradient`, which has `blocks` sixteens for each input of a pixel.
-    pub fn run<F: Real>(
-        &self,
-        (input, input_len): (&[F], usize),
-        (output, output_len): (&[F], usize),
-        gradient: &mut [[F; LANES]],
-    ) {
-        dispatch(self.call((input, input_len), (output, output_len), gradient));
-    }
-
-    pub(super) fn call<'a, F: Real>(
-        &'a self,
-        (input, input_len): (&'a [F], usize),
-        (output, output_len): (&'a [F], usize),
-        gradient: &'a mut [[F; LANES]],
-    ) -> Call<'a, F> {
-        assert_eq!(gradient.len(), self.pixels.window_len() * self.pixels.blocks, "the gradient of another layer");
-        let (images, rest) = (input.len() / input_len, input.len() % input_len);
-        assert!(rest == 0 && output.len() == images * output_len, "different numbers of images");
-        Call { plan: &self.pixels, input, input_len, output, output_len, gradient }
-    }
+pub(super) fn call<'a, F: Real>(
+    forward: &'a Correlation,
+    (input, input_len): (&'a [F], usize),
+    (output, output_len): (&'a [F], usize),
+    gradient: &'a mut [[F; LANES]],
+) -> Call<'a, F> {
+    assert_eq!(gradient.len(), forward.window_len() * forward.blocks, "the gradient of another layer");
+    assert_same_number((input.len(), input_len), (output.len(), output_len));
+    Call { plan: forward, input, input_len, output, output_len, gradient }
 }
 
-/// The arguments of [`FilterGradient::run`].
+/// The arguments of [`add_filter_gradient`].
 pub(super) struct Call<'a, F> {
     plan: &'a Correlation,
     input: &'a [F],

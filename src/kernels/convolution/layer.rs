@@ -1,7 +1,7 @@
 //! The three operations of a layer: forward, and the gradients of its input and its filters.
 
 use super::correlation::{Correlation, Grid};
-use super::filter_gradient::FilterGradient;
+use super::filter_gradient::add_filter_gradient;
 use super::lanes::LANES;
 use super::layout::ImageLayout;
 use crate::number::Real;
@@ -19,7 +19,6 @@ pub struct Convolution {
     input: ImageLayout,
     output: ImageLayout,
     forward: Correlation,
-    filter_gradient: FilterGradient,
     input_gradient: Vec<InputGradient>,
 }
 
@@ -58,9 +57,8 @@ impl Convolution {
             run_len: size * input.channels,
             blocks: output.channels / LANES,
         };
-        let filter_gradient = FilterGradient { pixels: forward.clone() };
         let input_gradient = input_gradient(size, stride, input, output);
-        Self { inputs, outputs, size, stride, input, output, forward, filter_gradient, input_gradient }
+        Self { inputs, outputs, size, stride, input, output, forward, input_gradient }
     }
 
     #[cfg(test)]
@@ -71,11 +69,6 @@ impl Convolution {
     #[cfg(test)]
     pub(super) fn input_gradient_kernels(&self) -> impl Iterator<Item = &Correlation> {
         self.input_gradient.iter().map(|part| &part.correlation)
-    }
-
-    #[cfg(test)]
-    pub(super) fn filter_gradient_kernel(&self) -> &FilterGradient {
-        &self.filter_gradient
     }
 
     /// The layout of the input.
@@ -133,7 +126,8 @@ impl Convolution {
 
     /// Adds the packed gradient of the filters, given the inputs of images and the gradients of their outputs.
     pub fn add_filter_gradient<F: Real>(&self, input: &[F], output_gradient: &[F], packed: &mut [[F; LANES]]) {
-        self.filter_gradient.run((input, self.input.len()), (output_gradient, self.output.len()), packed);
+        let (input, output_gradient) = ((input, self.input.len()), (output_gradient, self.output.len()));
+        add_filter_gradient(&self.forward, input, output_gradient, packed);
     }
 
     /// Adds a packed gradient to a gradient in the order of the filters.

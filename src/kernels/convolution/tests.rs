@@ -181,7 +181,7 @@ fn levels_agree() {
         agree(
             &on_levels(&mut |level| {
                 let mut gradient = vec![[F::zero(); LANES]; layer.packed_len()];
-                on_level(level, layer.filter_gradient_kernel().call((&input, from), (&output, to), &mut gradient));
+                on_level(level, filter_gradient::call(layer.forward_kernel(), (&input, from), (&output, to), &mut gradient));
                 gradient.into_flattened()
             }),
             &what,

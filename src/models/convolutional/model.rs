@@ -4,6 +4,7 @@ use super::architecture::{Architecture, Normalization, Unit};
 use super::pass::{self, Memory, Pass};
 use crate::layout::{flat, flat_mut};
 use crate::models::network::Likelihood;
+use crate::models::waves::predict_in_waves;
 use crate::models::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
@@ -235,19 +236,12 @@ impl<F: Real> Model<F> for ConvolutionalNetwork {
         scratch: &mut Scratch<F>,
     ) {
         self.check(&theta, &batch);
-        let (rows, outputs) = (batch.x.nrows(), mean.ncols());
+        let rows = batch.x.nrows();
         let (theta, mean) = (flat(theta), flat_mut(mean));
         let mut memories = self.memories(rows.div_ceil(BLOCK_IMAGES), rows, false, scratch);
-        let wave_rows = memories.len().max(1) * BLOCK_IMAGES;
-        let waves = mean.chunks_mut(wave_rows * outputs).zip(density.chunks_mut(wave_rows));
-        for (wave, (mean, density)) in waves.enumerate() {
-            let blocks = mean.par_chunks_mut(BLOCK_IMAGES * outputs).zip(density.par_chunks_mut(BLOCK_IMAGES));
-            blocks.zip(&mut memories).enumerate().for_each(|(block, ((mean, density), memory))| {
-                let first = wave * wave_rows + block * BLOCK_IMAGES;
-                let rows = batch.slice(first..first + density.len());
-                self.predict_block(theta, rows, (mean, density), memory);
-            });
-        }
+        predict_in_waves((batch, BLOCK_IMAGES), (mean, density), &mut memories, |block, mean, density, memory| {
+            self.predict_block(theta, block, (mean, density), memory);
+        });
         memories.into_iter().for_each(|memory| memory.put(scratch));
     }
 }

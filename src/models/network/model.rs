@@ -1,5 +1,6 @@
 //! The network model: loss, score, curvature and predictions of all particles, spread over threads.
 
+use super::super::waves::predict_in_waves;
 use super::super::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use super::dense::{self, Layer, Pass};
 use super::losses::Likelihood;
@@ -235,30 +236,16 @@ impl<F: Real> Model<F> for Network {
         scratch: &mut Scratch<F>,
     ) {
         self.check(&theta, &batch);
-        let (n, rows, outputs) = (theta.nrows(), batch.x.nrows(), mean.ncols());
+        let (n, rows) = (theta.nrows(), batch.x.nrows());
         let (theta, mean) = (flat(theta), flat_mut(mean));
         let threads = self.threads(n, rows, rows.div_ceil(ROW_BLOCK));
         let memory_size = self.memory_per_thread(rows, false);
         let mut memory = scratch.take(threads * memory_size);
-        let wave = threads * ROW_BLOCK;
-        for (w, (mean, density)) in mean.chunks_mut(wave * outputs).zip(density.chunks_mut(wave)).enumerate() {
-            let last = rows.min((w + 1) * wave);
-            let wave = batch.slice(w * wave..last);
-            let work = |(((mean, density), memory), first): (PredictionBlock<F>, usize)| {
-                let block = wave.slice(first..first + density.len());
-                self.predict_block(theta, block, mean, density, memory);
-            };
-            if threads == 1 {
-                work((((mean, density), &mut memory), 0));
-            } else {
-                let firsts = (0..threads).into_par_iter().map(|block| block * ROW_BLOCK);
-                let blocks = mean.par_chunks_mut(ROW_BLOCK * outputs).zip(density.par_chunks_mut(ROW_BLOCK));
-                blocks.zip(memory.par_chunks_mut(memory_size)).zip(firsts).for_each(work);
-            }
-        }
+        // `max` because chunks of 0 elements panic; without rows there is nothing to predict.
+        let mut memories: Vec<&mut [F]> = memory.chunks_mut(memory_size.max(1)).collect();
+        predict_in_waves((batch, ROW_BLOCK), (mean, density), &mut memories, |block, mean, density, memory| {
+            self.predict_block(theta, block, mean, density, memory);
+        });
         scratch.put(memory);
     }
 }
-
-/// The means and densities of a block of rows, and scratch memory.
-type PredictionBlock<'a, F> = ((&'a mut [f64], &'a mut [f64]), &'a mut [F]);
