@@ -3,9 +3,9 @@
 use super::output::print;
 use super::resources::{self, memory_of_this_machine};
 use super::run::parse_override;
-use crate::cluster::simulate::Network;
+use crate::cluster::simulate::{Load, Network};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
-use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, check, forecast};
+use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE, check, forecast};
 use crate::results;
 use crate::text;
 use anyhow::{bail, ensure};
@@ -55,6 +55,9 @@ pub struct ScaleArgs {
     /// Gigabytes that a rank sends and receives per second
     #[arg(long, value_name = "GB/S", default_value_t = 1e-9 * BANDWIDTH, value_parser = positive)]
     pub bandwidth: f64,
+    /// Microseconds that a rank takes to send or receive a message besides that
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 1e6 * MESSAGE, value_parser = positive)]
+    pub message: f64,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -76,6 +79,9 @@ struct Row {
     efficiency: Option<f64>,
     /// How many agents work at the same time, on average.
     busy_agents: f64,
+    /// The most messages, and bytes, that a rank sends or receives for one request.
+    messages: u64,
+    bytes: u64,
     /// Bytes of the rank that needs the most memory, if that is known.
     memory: Option<u64>,
 }
@@ -103,7 +109,8 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     ensure!(fits, "{}: all agents together do not fit into the memory of this machine", args.file.display());
     results::listen();
     let counts = counts(args, &report);
-    let network = |ranks| Network { ranks, latency: 1e-6 * args.latency, bandwidth: 1e9 * args.bandwidth };
+    let network =
+        |ranks| Network { ranks, latency: 1e-6 * args.latency, bandwidth: 1e9 * args.bandwidth, message: 1e-6 * args.message };
     let mut rows: Vec<Row> = Vec::new();
     for (place, &ranks) in counts.iter().enumerate() {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
@@ -127,7 +134,7 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         Some(place) => {
             let ideal = match rows.get(place + 1) {
                 Some(next) => {
-                    let ideal = Network { ranks: next.ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH };
+                    let ideal = Network { ranks: next.ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message: 0.0 };
                     let what = format!("{} on an ideal network", text::counted(next.ranks, "rank"));
                     Some(measure(&run, registry, ideal, args, &what)?)
                 }
@@ -169,14 +176,21 @@ fn measure(run: &Run, registry: &Registry, network: Network, args: &ScaleArgs, w
 impl Row {
     /// What others are compared with if nothing was measured before.
     fn first(ranks: u32, found: &Forecast) -> Self {
-        let busy_agents = found.busy_agents;
-        Self { ranks, seconds: found.seconds, speed_up: Some(1.0), efficiency: Some(1.0), busy_agents, memory: None }
+        let (seconds, busy_agents) = (found.seconds, found.busy_agents);
+        let (messages, bytes) = Self::busiest(found.load);
+        Self { ranks, seconds, speed_up: Some(1.0), efficiency: Some(1.0), busy_agents, messages, bytes, memory: None }
     }
 
     fn new(ranks: u32, found: &Forecast, first: &Self, memory: Option<u64>) -> Self {
         let speed_up = first.seconds.zip(found.seconds).map(|(first, now)| first / now);
         let efficiency = speed_up.map(|speed_up| speed_up * f64::from(first.ranks) / f64::from(ranks));
-        Self { ranks, seconds: found.seconds, speed_up, efficiency, busy_agents: found.busy_agents, memory }
+        let (messages, bytes) = Self::busiest(found.load);
+        Self { ranks, seconds: found.seconds, speed_up, efficiency, busy_agents: found.busy_agents, messages, bytes, memory }
+    }
+
+    /// The most messages and bytes in either direction.
+    fn busiest(Load { sent, received }: Load) -> (u64, u64) {
+        (sent.messages.max(received.messages), sent.bytes.max(received.bytes))
     }
 }
 
@@ -229,15 +243,17 @@ fn table(rows: &[Row]) -> String {
         column("speed-up", &|row| row.speed_up.map(|speed_up| format!("{speed_up:.1}"))),
         column("efficiency", &|row| row.efficiency.map(percent)),
         column("agents at work", &|row| row.busy_agents.is_finite().then(|| format!("{:.1}", row.busy_agents))),
+        column("messages", &|row| Some(text::count(row.messages))),
         column("memory of a rank", &|row| row.memory.map(text::bytes)),
     ])
 }
 
 fn note(args: &ScaleArgs) -> String {
     format!(
-        "note: times are extrapolated from {} s of the run for each row on this machine, with a latency of {} µs and {} GB/s between ranks. Reading \
-         data, saving, and what follows the last round come on top. Other work on this machine makes them longer\n",
-        args.measure, args.latency, args.bandwidth
+        "note: times are extrapolated from {} s of the run for each row on this machine, with a latency of {} µs and {} GB/s between ranks, and \
+         {} µs of a rank for each message. Reading data, saving, and what follows the last round come on top. Other work on this machine makes \
+         them longer. Messages are the most that a rank sends or receives for one request of the server\n",
+        args.measure, args.latency, args.bandwidth, args.message
     )
 }
 
@@ -246,7 +262,14 @@ mod tests {
     use super::*;
 
     fn rows(times: &[(u32, f64)]) -> Vec<Row> {
-        let of = |seconds| Forecast { seconds: Some(seconds), busy_agents: 2.5, done: 1, total: 10, checkpoint: 0 };
+        let of = |seconds| Forecast {
+            seconds: Some(seconds),
+            busy_agents: 2.5,
+            load: Load::default(),
+            done: 1,
+            total: 10,
+            checkpoint: 0,
+        };
         let first = Row::first(times[0].0, &of(times[0].1));
         times.iter().map(|&(ranks, seconds)| Row::new(ranks, &of(seconds), &first, None)).collect()
     }
@@ -255,7 +278,14 @@ mod tests {
     fn ranks_are_advised_as_long_as_they_are_used() {
         let all = rows(&[(1, 800.0), (2, 420.0), (4, 230.0), (8, 220.0)]);
         assert_eq!(worth(&all), Some(2));
-        let ideal = |seconds| Forecast { seconds: Some(seconds), busy_agents: 2.5, done: 1, total: 10, checkpoint: 0 };
+        let ideal = |seconds| Forecast {
+            seconds: Some(seconds),
+            busy_agents: 2.5,
+            load: Load::default(),
+            done: 1,
+            total: 10,
+            checkpoint: 0,
+        };
         let network = advice(&all, 2, Some(&ideal(110.0)), 8, 8);
         assert!(
             network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network limits it")

@@ -17,10 +17,24 @@ impl<N: Number> Body<N> {
         Vec::new().into()
     }
 
+    /// The values of several arrays one after another.
+    pub(super) fn joined(mut bodies: Vec<Self>) -> Self {
+        bodies.retain(|body| !body.is_empty());
+        match bodies.len() {
+            1 => bodies.remove(0),
+            _ => bodies.iter().map(|body| &**body).collect::<Vec<&[N]>>().concat().into(),
+        }
+    }
+
     /// A part of this array; shares its memory.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
         let start = self.range.start + range.start;
         Self { data: self.data.clone(), range: start..self.range.start + range.end }
+    }
+
+    /// Whether this is the only holder of the whole array, which [`into_vec`](Self::into_vec) then takes without a copy.
+    pub(super) fn is_sole(&self) -> bool {
+        self.range == (0..self.data.len()) && Arc::strong_count(&self.data) == 1
     }
 
     /// The values as bytes.

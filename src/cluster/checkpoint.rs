@@ -4,8 +4,10 @@ use super::body::Body;
 use super::codec::{CodecError, Raw, seal, unseal};
 use super::fault::BoxError;
 use super::layout::{AgentId, Rank};
+use super::members::Promise;
 use super::method::Progress;
-use super::packet::{AgentBytes, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::ranges::Ranges;
 use super::record::{Extents, Record, StoredDraws};
 use super::request::{EncodedRequest, Route};
 use super::states::{SavedState, StateStore, StoredState};
@@ -67,7 +69,7 @@ pub struct Checkpoint {
 /// A request that was posted but not sent before the checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct HeldRequest {
-    to: Vec<AgentId>,
+    to: Ranges,
     task: Raw<u8>,
     /// The values as bytes.
     body: Raw<u8>,
@@ -120,7 +122,7 @@ pub enum CheckpointError {
 
 impl Checkpoint {
     /// The first bytes of a file, with the version of its layout. A BLAKE3 checksum of the content follows, then the content.
-    pub const MAGIC: &'static [u8; 16] = b"mpibayes-state13";
+    pub const MAGIC: &'static [u8; 16] = b"mpibayes-state14";
 
     /// The checkpoint as bytes with a checksum.
     ///

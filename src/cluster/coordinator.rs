@@ -5,11 +5,14 @@ use super::checkpoint::{Checkpoint, HeldRequest};
 use super::erased::{Erased, ErasedServer};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
+use super::members::{Member, Members, Promise};
 use super::method::{Order, Progress};
-use super::packet::{AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::packet::{AgentBytes, AgentTime, Head, Packet, Posted, Report, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::ranges::Ranges;
 use super::record::{Extents, Record, StoredDraws};
 use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
 use super::states::{SavedState, StateStore};
+use super::tree;
 use super::usage::RankReport;
 use super::work::Work;
 use crate::number::Number;
@@ -58,7 +61,7 @@ pub(super) struct Coordinator<N: Number> {
     /// The longest time from a request to its response so far.
     longest_response: f64,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
-    pub allreduce: Option<(Vec<Rank>, u64)>,
+    pub allreduce: Option<(Ranges, u64)>,
     /// Whether the last contribution to a sum was large and sparse, so that the next sum is not added by all-reduce.
     pub sums_are_sparse: bool,
 }
@@ -76,7 +79,8 @@ enum Phase {
 
 /// A request whose response the server has not received.
 struct OpenRequest<N: Number> {
-    members: Vec<AgentId>,
+    /// How many reports there will be.
+    members: usize,
     monitoring: bool,
     bytes: AgentBytes,
     reports: BTreeMap<AgentId, EncodedReport<N>>,
@@ -89,7 +93,7 @@ struct OpenRequest<N: Number> {
 
 impl<N: Number> OpenRequest<N> {
     fn is_complete(&self) -> bool {
-        self.reports.len() == self.members.len() && (!self.wants_sum || self.sum.is_some())
+        self.reports.len() == self.members && (!self.wants_sum || self.sum.is_some())
     }
 }
 
@@ -173,7 +177,7 @@ impl<N: Number> Coordinator<N> {
         for transfer in transfers {
             let body = transfer.body.ok_or_else(|| creating.fault("the checkpoint lacks a sum"))?;
             let body = body.load(states).map_err(|cause| creating.fault(cause.to_string()))?;
-            out.extend(total_packets(&layout, transfer.request, 0, 1, &transfer.to, body));
+            out.push(total_packet(&layout, transfer.request, (0, 1), Ranges::new(transfer.to), body));
         }
         Ok((coordinator, out, Work::MakeServer { saved: server }))
     }
@@ -212,15 +216,15 @@ impl<N: Number> Coordinator<N> {
         Ok(out)
     }
 
-    fn check_agents(&self, role: &str, agents: &[AgentId]) -> Result<(), Fault> {
+    fn check_agents(&self, role: &str, agents: &Ranges) -> Result<(), Fault> {
         if agents.is_empty() {
             return Err(self.fault(format!("a request has no {role}")));
         }
-        if let Some(twice) = agents.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(self.fault(format!("agent {} is twice among the {role} of a request", twice[0])));
+        if let Some(twice) = agents.repeated() {
+            return Err(self.fault(format!("agent {twice} is twice among the {role} of a request")));
         }
         match agents.last() {
-            Some(&last) if last >= self.layout.agents => Err(self.fault(format!(
+            Some(last) if last >= self.layout.agents => Err(self.fault(format!(
                 "agent {last} is among the {role} of a request, but there are only {} agents",
                 self.layout.agents
             ))),
@@ -236,7 +240,7 @@ impl<N: Number> Coordinator<N> {
             return Err(self.fault("a request has a body and a transfer: remove `with` or `with_transfer`"));
         }
         let mut members = Vec::with_capacity(request.to.len());
-        for &agent in &request.to {
+        for agent in request.to.iter() {
             let transfer = if request.with_transfer {
                 let transfer = self.promised_transfers[agent as usize].pop_front();
                 Some(transfer.ok_or_else(|| {
@@ -252,7 +256,7 @@ impl<N: Number> Coordinator<N> {
         if let Route::SumTo(to) = &request.route {
             self.check_agents("receivers", to)?;
             let promise = Promise { request: id, stays: request.route.stays_at(&request.to) };
-            for &agent in to {
+            for agent in to.iter() {
                 self.promised_transfers[agent as usize].push_back(promise);
             }
         }
@@ -260,7 +264,7 @@ impl<N: Number> Coordinator<N> {
         self.open.insert(
             id,
             OpenRequest {
-                members: request.to.clone(),
+                members: request.to.len(),
                 monitoring: request.monitoring,
                 bytes: AgentBytes::default(),
                 reports: BTreeMap::new(),
@@ -270,35 +274,45 @@ impl<N: Number> Coordinator<N> {
                 completed_at: None,
             },
         );
-        let mut ranks = self.layout.ranks_of(&request.to);
         let reduction = match &mut self.allreduce {
-            Some((hosting, sums)) if request.route != Route::Back && *hosting == ranks && !self.sums_are_sparse => {
+            Some((hosting, sums))
+                if request.route != Route::Back && *hosting == self.layout.ranks_of(&request.to) && !self.sums_are_sparse =>
+            {
                 *sums += 1;
                 Some(*sums - 1)
             }
             _ => None,
         };
-        if ranks[0] != 0 {
-            ranks.insert(0, 0);
-        }
-        let posted =
-            Posted { id, task: request.task, members, route: request.route, monitoring: request.monitoring, ranks, reduction };
+        let members = Members::new(members);
+        let posted = Posted { id, task: request.task, members, route: request.route, monitoring: request.monitoring, reduction };
         out.push((0, Packet { head: Head::Request(Arc::new(posted)), body: request.body }));
         Ok(())
     }
 
-    /// Adds a member's report. `monitoring_seconds` is the time that its rank has spent on monitoring so far.
-    pub fn receive_report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring_seconds: f64, bytes: AgentBytes) {
+    /// Adds the reports of members, whose bodies are one after another in `body`.
+    pub fn receive_reports(&mut self, request: RequestId, reports: Vec<Report>, body: &Body<N>) {
+        let mut at = 0;
+        for report in reports {
+            let end = at + report.values;
+            self.receive_report(request, report, body.slice(at..end));
+            at = end;
+        }
+    }
+
+    fn receive_report(&mut self, request: RequestId, report: Report, body: Body<N>) {
+        let Report { from, seconds, response_seconds, monitoring, bytes, report, records, is_sparse, .. } = report;
+        self.records.extend(records);
+        // For the next sum: all ranks must add a sum in the same way.
+        self.sums_are_sparse = is_sparse.unwrap_or(self.sums_are_sparse);
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
-        self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring_seconds);
-        if let Some(open) = self.open.get(&request).filter(|open| !open.monitoring) {
-            let seconds = open.posted_at.elapsed().as_secs_f64();
-            self.ranks.entry(self.layout.rank_of(reported.from)).or_default().response_times.add(seconds);
+        self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring);
+        if self.open.get(&request).is_some_and(|open| !open.monitoring) {
+            self.ranks.entry(self.layout.rank_of(from)).or_default().response_times.add(response_seconds);
         }
         self.update_open(request, |open| {
             open.bytes.add(bytes);
-            open.reports.insert(reported.from, reported);
+            open.reports.insert(from, EncodedReport { from, seconds, report, body });
         });
     }
 
@@ -498,24 +512,15 @@ impl<N: Number> Coordinator<N> {
     }
 }
 
-/// The packets with one slice of a sum for the ranks of these agents, or for the server if there are none.
-pub(super) fn total_packets<N: Number>(
+/// The packet with a part of a sum for the first rank of the tree that hosts these agents, or for the server if there are none.
+pub(super) fn total_packet<N: Number>(
     layout: &Layout,
     request: RequestId,
-    part: u32,
-    parts: u32,
-    to: &[AgentId],
+    (part, parts): (u32, u32),
+    to: Ranges,
     body: Body<N>,
-) -> Packets<N> {
-    if to.is_empty() {
-        return vec![(0, Packet { head: Head::Total { request, part, parts, to: Vec::new() }, body })];
-    }
-    let ranks = layout.ranks_of(to);
-    ranks
-        .into_iter()
-        .map(|rank| {
-            let here = to.iter().copied().filter(|&agent| layout.rank_of(agent) == rank).collect();
-            (rank, Packet { head: Head::Total { request, part, parts, to: here }, body: body.clone() })
-        })
-        .collect()
+) -> (Rank, Packet<N>) {
+    let ranks = layout.ranks_of(&to);
+    let rank = ranks.get(tree::root(ranks.len(), part as usize)).unwrap_or(0);
+    (rank, Packet { head: Head::Total { request, part, parts, to }, body })
 }

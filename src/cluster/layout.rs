@@ -1,5 +1,7 @@
 //! The placement of agents on ranks.
 
+use super::ranges::Ranges;
+
 /// The number of a rank; rank 0 holds the server.
 pub type Rank = u32;
 
@@ -58,17 +60,24 @@ impl Layout {
         (0..self.agents).filter(move |&agent| self.rank_of(agent) == rank)
     }
 
-    /// The ranks that host agents, ascending.
-    pub(super) fn hosting(&self) -> Vec<Rank> {
-        (self.first_host()..self.ranks).take(self.agents as usize).collect()
+    /// The ranks that host agents.
+    pub(super) fn hosting(&self) -> Ranges {
+        let first = self.first_host();
+        Ranges::union([(first, self.ranks.min(first.saturating_add(self.agents)))])
     }
 
-    /// The ranks that host any of these agents, ascending and distinct.
-    pub(super) fn ranks_of(&self, agents: &[AgentId]) -> Vec<Rank> {
-        let mut ranks: Vec<Rank> = agents.iter().map(|&agent| self.rank_of(agent)).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks
+    /// The ranks that host any of these agents.
+    pub(super) fn ranks_of(&self, agents: &Ranges) -> Ranges {
+        let (hosts, first_host) = (self.hosts(), self.first_host());
+        Ranges::union(agents.bounds().filter(|(first, end)| first < end).flat_map(|(first, end)| {
+            let (first_rank, last_rank) = (self.rank_of(first), self.rank_of(end - 1));
+            match self.placement {
+                Placement::Blocks => [(first_rank, last_rank + 1), (0, 0)],
+                Placement::Cyclic if end - first >= hosts => [(first_host, self.ranks), (0, 0)],
+                Placement::Cyclic if first_rank <= last_rank => [(first_rank, last_rank + 1), (0, 0)],
+                Placement::Cyclic => [(first_rank, self.ranks), (first_host, last_rank + 1)],
+            }
+        }))
     }
 }
 
@@ -90,7 +99,25 @@ mod tests {
                         "{layout:?}: {loads:?}"
                     );
                     assert!(!dedicated || ranks == 1 || loads[0] == 0);
-                    assert_eq!(layout.hosting(), layout.ranks_of(&(0..agents).collect::<Vec<_>>()));
+                    assert_eq!(layout.hosting(), layout.ranks_of(&Ranges::new(0..agents)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_ranks_of_agents_are_those_that_host_them() {
+        for placement in [Placement::Blocks, Placement::Cyclic] {
+            for (ranks, agents) in [(1, 5), (3, 7), (5, 2), (4, 9), (7, 40)] {
+                for dedicated in [false, true] {
+                    let layout = Layout { ranks, agents, dedicated, placement };
+                    for (first, end, without) in
+                        [(0, agents, 1), (1, agents, agents), (agents / 2, agents, agents - 1), (0, 1, 9)]
+                    {
+                        let chosen = || (first..end).filter(|&agent| agent != without);
+                        let expected = Ranges::union(chosen().map(|agent| layout.rank_of(agent)).map(|rank| (rank, rank + 1)));
+                        assert_eq!(layout.ranks_of(&Ranges::new(chosen())), expected, "{layout:?}, {first}..{end}");
+                    }
                 }
             }
         }

@@ -6,6 +6,7 @@
 //! once for each number type and not for each method.
 
 mod body;
+mod bundle;
 mod checkpoint;
 pub mod codec;
 mod context;
@@ -15,13 +16,16 @@ mod echo;
 mod erased;
 mod fault;
 mod layout;
+mod members;
 mod method;
 pub mod mpi;
+mod nap;
 mod node;
 mod options;
 mod packet;
 mod packing;
 pub mod placement;
+mod ranges;
 pub mod record;
 mod request;
 mod run;
@@ -31,6 +35,7 @@ mod states;
 mod sums;
 pub mod threads;
 mod timeline;
+mod tree;
 mod usage;
 mod work;
 mod workers;

@@ -1,24 +1,27 @@
 //! The state machine of one rank: takes packets and results of work, returns packets and work; without threads, clocks or MPI.
 
 use super::body::Body;
+use super::bundle::{Bundle, is_large};
 use super::checkpoint::Checkpoint;
 use super::codec::Raw;
-use super::coordinator::{Coordinator, total_packets};
+use super::coordinator::{Coordinator, total_packet};
 use super::erased::{Erased, ErasedAgent};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
+use super::members::{Member, Promise};
 use super::options::DrawStore;
 use super::packet::{
-    AgentBytes, AgentTime, Head, Member, Packet, Posted, Promise, Reduction, RequestId, SavedBody, SavedTransfer, Traffic,
-    children,
+    AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, RequestId, SavedBody, SavedTransfer, Traffic,
 };
 use super::packing::{is_large_and_sparse, wire_bytes};
 use super::placement::host;
+use super::ranges::Ranges;
 use super::record::Record;
-use super::request::{EncodedReport, Route};
+use super::request::Route;
 use super::states::{NotSaved, SavedState, StateStore, WriteState, in_memory};
-use super::sums::{Adder, Assembly, adding_ranks, bounds};
+use super::sums::{Assembly, Step, Summation};
 use super::timeline::{Doing, Timeline};
+use super::tree;
 use super::usage::{RankUsage, peak_memory};
 use super::work::{Completed, Work};
 use crate::number::Number;
@@ -36,7 +39,10 @@ pub(super) struct Node<N: Number> {
     agents: BTreeMap<AgentId, Hosted<N>>,
     /// Whether the start packet has arrived: if it is large, others overtake it.
     started: bool,
-    adders: BTreeMap<RequestId, Adder<N>>,
+    /// The agents that this rank hosts.
+    hosted: Vec<AgentId>,
+    bundles: BTreeMap<RequestId, Bundle<N>>,
+    sums: BTreeMap<RequestId, Summation<N>>,
     assemblies: BTreeMap<RequestId, Assembly<N>>,
     transfers: BTreeMap<RequestId, Transfer<N>>,
     /// While a checkpoint is under way, the transfers to wait for, and those whose bodies this rank saves.
@@ -74,12 +80,15 @@ pub(super) struct Node<N: Number> {
 struct Hosted<N: Number> {
     /// None while a worker creates or runs it.
     agent: Option<Box<dyn ErasedAgent<N>>>,
+    /// When the request arrived whose task it performs.
+    task_arrived: Option<Instant>,
     next_sequence: u64,
     agenda: BTreeMap<u64, Entry<N>>,
 }
 
 struct Entry<N: Number> {
     request: Arc<Posted>,
+    arrived: Instant,
     body: Body<N>,
     transfer: Option<Promise>,
 }
@@ -115,7 +124,9 @@ impl<N: Number> Node<N> {
             coordinator: None,
             agents: BTreeMap::new(),
             started: false,
-            adders: BTreeMap::new(),
+            hosted: layout.hosted(rank).collect(),
+            bundles: BTreeMap::new(),
+            sums: BTreeMap::new(),
             assemblies: BTreeMap::new(),
             transfers: BTreeMap::new(),
             quiescing: None,
@@ -194,7 +205,7 @@ impl<N: Number> Node<N> {
             Head::Start { saved } => {
                 self.started = true;
                 let mut saved: BTreeMap<AgentId, SavedState> = saved.into_iter().collect();
-                for id in self.layout.hosted(self.rank) {
+                for id in self.hosted.iter().copied() {
                     let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
                     hosted.agent = None;
                     self.work.push_back(Work::MakeAgent { id, saved: saved.remove(&id) });
@@ -203,21 +214,28 @@ impl<N: Number> Node<N> {
                 self.try_quiesce()?;
             }
             Head::Request(request) => self.receive_request(request, body)?,
-            Head::Report { request, from, seconds, monitoring, bytes, report, records, is_sparse } => {
-                if let Some(coordinator) = &mut self.coordinator {
-                    // For the next sum: all ranks must add a sum in the same way.
-                    coordinator.sums_are_sparse = is_sparse.unwrap_or(coordinator.sums_are_sparse);
-                    coordinator.records.extend(records);
-                    coordinator.receive_report(request, EncodedReport { from, seconds, report, body }, monitoring, bytes);
+            Head::Reports { request, reports } => match &mut self.coordinator {
+                Some(coordinator) => {
+                    coordinator.receive_reports(request, reports, &body);
+                    self.advance_server()?;
                 }
-                self.advance_server()?;
+                None => {
+                    self.bundles.entry(request).or_default().add(reports, body);
+                    self.pass_on_reports(request);
+                }
+            },
+            Head::PartOfSum { request, part } => {
+                let from = part.len.0;
+                let received = self.sums.entry(request).or_default().receive(part, body);
+                received.map_err(|cause| self.fault(Some(from), cause))?;
+                self.advance_sum(request);
             }
-            Head::Slice { request, from, len } => self.add_contribution(request, from, len, body)?,
             Head::Total { request, part, parts, to } => {
+                self.forward_total(request, (part, parts), &to, &body);
                 let assembly = self.assemblies.entry(request).or_insert_with(|| Assembly::new(parts));
                 if let Some(body) = assembly.put(part, body) {
                     self.assemblies.remove(&request);
-                    self.deliver(request, to, body)?;
+                    self.deliver(request, &to, body)?;
                 }
             }
             Head::Quiesce { expected, saved_here, wants_states } => {
@@ -248,58 +266,53 @@ impl<N: Number> Node<N> {
 
     /// Takes a sum that the driver has added by all-reduce.
     pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
-        if let Route::SumTo(to) = &request.route {
-            let local: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
-            return if local.is_empty() { Ok(()) } else { self.deliver(request.id, local, sum) };
+        match &request.route {
+            Route::SumTo(to) => self.deliver(request.id, to, sum),
+            Route::Back | Route::Sum => {
+                if self.layout.hosting().first() == Some(self.rank) {
+                    self.send_total(request.id, (0, 1), &request.route, sum);
+                }
+                Ok(())
+            }
         }
-        if self.layout.hosting().first() == Some(&self.rank) {
-            self.send_all(total_packets(&self.layout, request.id, 0, 1, &[], sum));
-        }
-        Ok(())
     }
 
-    /// Forwards a request to this rank's children in the tree.
-    fn forward(&mut self, request: &Arc<Posted>, body: &Body<N>) {
-        if let (Some(broadcasts), true) = (&mut self.broadcasts, request.ranks.len() == self.layout.ranks as usize) {
+    /// Forwards a request to the ranks below this one in the tree of its ranks.
+    fn forward(&mut self, request: &Arc<Posted>, is_to_all: bool, below: &[Rank], body: &Body<N>) {
+        if let (Some(broadcasts), true) = (&mut self.broadcasts, is_to_all) {
             if self.rank == 0 {
                 self.traffic.count("tasks to all", (body.len() * size_of::<N>()) as u64);
                 broadcasts.push_back(Packet { head: Head::Request(request.clone()), body: body.clone() });
             }
             return;
         }
-        let at = request.ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
-        for child in children(at, request.ranks.len()) {
-            let packet = Packet { head: Head::Request(request.clone()), body: body.clone() };
-            self.send(request.ranks[child], packet);
+        for &rank in below {
+            self.send(rank, Packet { head: Head::Request(request.clone()), body: body.clone() });
         }
     }
 
     fn receive_request(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
-        self.forward(&request, &body);
-        let mut local = 0;
-        for member in &request.members {
-            if self.layout.rank_of(member.agent) == self.rank {
-                local += 1;
-                let entry = Entry { request: request.clone(), body: body.clone(), transfer: member.transfer };
-                self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.sequence, entry);
-            }
-        }
-        if local > 0 && request.route != Route::Back {
-            let adder = self.adders.entry(request.id).or_default();
-            adder.request = Some(if request.reduction.is_some() {
-                let (task, route, monitoring, ranks) =
-                    (request.task.clone(), request.route.clone(), request.monitoring, request.ranks.clone());
-                let is_local = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
-                let members = request.members.iter().filter(is_local).copied().collect();
-                Arc::new(Posted { id: request.id, task, members, route, monitoring, ranks, reduction: request.reduction })
-            } else {
-                request.clone()
-            });
-            adder.local_missing = local;
-            self.fold(request.id)?;
+        let contributing = self.layout.ranks_of(&request.members.agents());
+        let ranks = contributing.with(0);
+        let at = ranks.position(self.rank).unwrap_or(0);
+        let below: Vec<Rank> = tree::children(at, ranks.len(), 0).into_iter().filter_map(|child| ranks.get(child)).collect();
+        self.forward(&request, ranks.len() == self.layout.ranks as usize, &below, &body);
+        let members: Vec<Member> = self.hosted.iter().filter_map(|&agent| request.members.get(agent)).collect();
+        let arrived = Instant::now();
+        for member in &members {
+            let entry = Entry { request: request.clone(), arrived, body: body.clone(), transfer: member.transfer };
+            self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.sequence, entry);
         }
         drop(body);
-        for member in &request.members {
+        if let Some(above) = tree::parent(at, ranks.len(), 0).and_then(|above| ranks.get(above)) {
+            self.bundles.entry(request.id).or_default().open(members.len() + below.len(), above);
+            self.pass_on_reports(request.id);
+        }
+        if let (Route::Sum | Route::SumTo(_), Some(position)) = (&request.route, contributing.position(self.rank)) {
+            self.sums.entry(request.id).or_default().open(request.clone(), position, contributing.len(), members.len());
+            self.advance_sum(request.id);
+        }
+        for member in members {
             self.advance_agent(member.agent);
         }
         Ok(())
@@ -320,6 +333,7 @@ impl<N: Number> Node<N> {
         let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_sequence), hosted.agent.take()) else { return };
         hosted.next_sequence += 1;
         let stayed = entry.transfer.is_some_and(|promise| promise.stays);
+        hosted.task_arrived = Some(entry.arrived);
         let body = entry.transfer.map_or(entry.body, |promise| self.take_transfer(promise.request, id));
         self.work.push_back(Work::Perform { id, agent, request: entry.request, body, stayed });
     }
@@ -335,13 +349,17 @@ impl<N: Number> Node<N> {
         body
     }
 
-    /// Delivers a whole sum to the server, or as a transfer to agents on this rank.
-    fn deliver(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
+    /// Delivers a whole sum to the server, or as a transfer to those of these agents that are on this rank.
+    fn deliver(&mut self, request: RequestId, to: &Ranges, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(coordinator) = &mut self.coordinator {
                 coordinator.receive_sum(request, body);
             }
             return self.advance_server();
+        }
+        let to: Vec<AgentId> = self.hosted.iter().copied().filter(|&agent| to.contains(agent)).collect();
+        if to.is_empty() {
+            return Ok(());
         }
         self.transfers.insert(request, Transfer { body, to: to.clone() });
         for id in to {
@@ -350,35 +368,64 @@ impl<N: Number> Node<N> {
         self.try_quiesce()
     }
 
-    /// Takes a member's contribution to the slice that this rank adds.
-    fn add_contribution(&mut self, request: RequestId, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), Fault> {
-        let added = self.adders.entry(request).or_default().add(from, len, contribution);
-        added.map_err(|cause| self.fault(Some(from), cause))?;
-        self.fold(request)
+    /// Sends a part of a total on its way to its receivers.
+    fn send_total(&mut self, request: RequestId, part: (u32, u32), route: &Route, body: Body<N>) {
+        let to = match route {
+            Route::SumTo(to) => to.clone(),
+            Route::Back | Route::Sum => Ranges::default(),
+        };
+        let (rank, packet) = total_packet(&self.layout, request, part, to, body);
+        self.send(rank, packet);
     }
 
-    /// Adds the contributions that have arrived, and sends the total when it is complete.
-    fn fold(&mut self, id: RequestId) -> Result<(), Fault> {
-        let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
-        let folded = (adder.fold(), adder.request.clone(), adder.len);
-        if let (Some(contribution), Some(request), Some(number)) =
-            (&folded.0, &folded.1, folded.1.as_ref().and_then(|request| request.reduction))
-        {
-            self.traffic.count("sums of all", (contribution.len() * size_of::<N>()) as u64);
-            self.reductions.push(Reduction { number, request: request.clone(), contribution: contribution.clone() });
-        } else if let (Some(total), Some(request), Some((_, len))) = folded {
-            let ranks = adding_ranks::<N>(&self.layout, &request.member_ids(), len as usize);
-            let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
-            let to = match &request.route {
-                Route::SumTo(to) => to.as_slice(),
-                Route::Back | Route::Sum => &[],
-            };
-            self.send_all(total_packets(&self.layout, id, part as u32, ranks.len() as u32, to, total));
+    /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
+    fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
+        let ranks = self.layout.ranks_of(to);
+        let Some(at) = ranks.position(self.rank) else { return };
+        for child in tree::children(at, ranks.len(), part as usize) {
+            if let Some(rank) = ranks.get(child) {
+                self.send(rank, Packet { head: Head::Total { request, part, parts, to: to.clone() }, body: body.clone() });
+            }
         }
-        if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_missing == 0) {
-            self.adders.remove(&id);
+    }
+
+    /// Sends on the parts of a sum that are ready.
+    fn advance_sum(&mut self, id: RequestId) {
+        let Some(sum) = self.sums.get_mut(&id) else { return };
+        let Some(request) = sum.request().cloned() else { return };
+        if request.reduction.is_some() {
+            if let Some(reduction) = sum.take_local() {
+                self.traffic.count("sums of all", (reduction.contribution.len() * size_of::<N>()) as u64);
+                self.reductions.push(reduction);
+                self.sums.remove(&id);
+            }
+            return;
         }
-        Ok(())
+        let steps = sum.advance();
+        if sum.is_finished() {
+            self.sums.remove(&id);
+        }
+        let ranks = self.layout.ranks_of(&request.members.agents());
+        for step in steps {
+            match step {
+                Step::Send { to, part, body } => {
+                    if let Some(rank) = ranks.get(to) {
+                        self.send(rank, Packet { head: Head::PartOfSum { request: id, part }, body });
+                    }
+                }
+                Step::Done { part, parts, total } => self.send_total(id, (part, parts), &request.route, total),
+            }
+        }
+    }
+
+    /// Sends the reports of a request to the rank above this one in the tree once all have arrived.
+    fn pass_on_reports(&mut self, id: RequestId) {
+        let Some(above) = self.bundles.get(&id).and_then(Bundle::ready) else { return };
+        let Some((reports, body)) = self.bundles.remove(&id).map(Bundle::into_parts) else { return };
+        // Rank 0 counts reports and need not know that all were sent directly.
+        if above > 0 || !reports.is_empty() {
+            self.send(above, Packet { head: Head::Reports { request: id, reports }, body });
+        }
     }
 
     /// Takes a result of work.
@@ -440,6 +487,8 @@ impl<N: Number> Node<N> {
         report: Raw<u8>,
         body: Body<N>,
     ) -> Result<(), Fault> {
+        let arrived = self.agents.get(&id).and_then(|hosted| hosted.task_arrived);
+        let response_seconds = arrived.map_or(seconds, |arrived| arrived.elapsed().as_secs_f64());
         let spent = self.spent.entry(id).or_default();
         if request.monitoring {
             spent.monitoring += seconds;
@@ -447,45 +496,41 @@ impl<N: Number> Node<N> {
         } else {
             spent.tasks += seconds;
         }
-        let (monitoring, records) = (self.monitoring, std::mem::take(&mut self.records));
-        let is_sum = self.leaves_out_zeros && request.route != Route::Back;
-        let is_sparse = is_sum.then(|| is_large_and_sparse(&body));
-        let head = Head::Report { request: request.id, from: id, seconds, monitoring, bytes, report, records, is_sparse };
-        if request.route == Route::Back {
-            self.send(0, Packet { head, body });
+        let is_sum = request.route != Route::Back;
+        let report = Report {
+            from: id,
+            seconds,
+            response_seconds,
+            monitoring: self.monitoring,
+            bytes,
+            report,
+            records: std::mem::take(&mut self.records),
+            values: if is_sum { 0 } else { body.len() },
+            is_sparse: (is_sum && self.leaves_out_zeros).then(|| is_large_and_sparse(&body)),
+        };
+        if !is_sum {
+            self.send_report(request.id, report, body);
             return Ok(());
         }
-        self.send(0, Packet { head, body: Body::empty() });
-        let len = body.len();
-        if request.reduction.is_some() {
-            if let Some(adder) = self.adders.get_mut(&request.id) {
-                adder.local_missing -= 1;
-            }
-            return self.add_contribution(request.id, id, len as u64, body);
-        }
-        let ranks = adding_ranks::<N>(&self.layout, &request.member_ids(), len);
-        let adds_here = ranks.contains(&self.rank);
-        if let Some(adder) = self.adders.get_mut(&request.id) {
-            adder.local_missing -= 1;
-            adder.finished |= !adds_here;
-        }
-        for (part, &rank) in ranks.iter().enumerate() {
-            let contribution = body.slice(bounds(part, ranks.len(), len));
-            if rank != self.rank {
-                let head = Head::Slice { request: request.id, from: id, len: len as u64 };
-                self.send(rank, Packet { head, body: contribution });
+        self.send_report(request.id, report, Body::empty());
+        let contributed = self.sums.get_mut(&request.id).map_or(Ok(()), |sum| sum.contribute(id, body));
+        contributed.map_err(|cause| self.fault(Some(id), cause))?;
+        self.advance_sum(request.id);
+        Ok(())
+    }
+
+    /// Sends a report with those of other agents, or directly to rank 0 if it is large.
+    fn send_report(&mut self, request: RequestId, report: Report, body: Body<N>) {
+        let passes_through_others = self.rank > 0 && !is_large(&report, &body);
+        if passes_through_others {
+            self.bundles.entry(request).or_default().add([report], body);
+        } else {
+            self.send(0, Packet { head: Head::Reports { request, reports: vec![report] }, body });
+            if let Some(bundle) = self.bundles.get_mut(&request) {
+                bundle.add([], Body::empty());
             }
         }
-        // The own slice comes last: when it is the only holder of its memory, contributions are added in place.
-        let own = ranks.iter().position(|&rank| rank == self.rank).map(|part| bounds(part, ranks.len(), len));
-        match own {
-            Some(own) => {
-                let contribution = body.slice(own);
-                drop(body);
-                self.add_contribution(request.id, id, len as u64, contribution)
-            }
-            None => self.fold(request.id),
-        }
+        self.pass_on_reports(request);
     }
 
     /// Starts the server's next call, or the next step towards a checkpoint.
@@ -614,7 +659,7 @@ impl<N: Number> Node<N> {
 
 impl<N: Number> Hosted<N> {
     fn absent() -> Self {
-        Self { agent: None, next_sequence: 0, agenda: BTreeMap::new() }
+        Self { agent: None, task_arrived: None, next_sequence: 0, agenda: BTreeMap::new() }
     }
 }
 

@@ -4,10 +4,13 @@ use super::body::Body;
 use super::codec::Raw;
 use super::fault::{Fault, Result};
 use super::layout::{AgentId, Rank};
+use super::members::Members;
 use super::packing::{pack_saved, unpack_saved};
+use super::ranges::Ranges;
 use super::record::{Record, StoredDraws};
 use super::request::Route;
 use super::states::{SavedState, StateStore};
+use super::sums::PartOfSum;
 use super::usage::{Flow, RankUsage};
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
@@ -27,25 +30,14 @@ pub(super) struct Packet<N: Number> {
 pub(super) enum Head {
     /// Makes the agents of the receiving rank, from saved states if the run is resumed.
     Start { saved: Vec<(AgentId, SavedState)> },
-    /// A task, to be forwarded along the tree. The body goes to every member.
+    /// A task, to be forwarded along the tree of the ranks of its members, with rank 0 at the root. The body goes to every member.
     Request(Arc<Posted>),
-    /// A member has performed its task. `monitoring` is the time that its rank has spent on monitoring so far: seconds during which
-    /// all its workers are busy.
-    Report {
-        request: RequestId,
-        from: AgentId,
-        seconds: f64,
-        monitoring: f64,
-        bytes: AgentBytes,
-        report: Raw<u8>,
-        records: Vec<Record>,
-        /// Of a contribution to a sum: whether it is large and sparse.
-        is_sparse: Option<bool>,
-    },
-    /// A member's contribution to one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
-    Slice { request: RequestId, from: AgentId, len: u64 },
-    /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
-    Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
+    /// Members have performed their task. The body has the bodies of the reports one after another.
+    Reports { request: RequestId, reports: Vec<Report> },
+    /// What the sending rank and those below it contribute to a part of a sum.
+    PartOfSum { request: RequestId, part: PartOfSum },
+    /// A part of a total, for these agents, or for the server if there are none. It is forwarded to the other ranks that host some of them.
+    Total { request: RequestId, part: u32, parts: u32, to: Ranges },
     /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived. A transfer that waits on
     /// several ranks is saved by one of them: the bodies of these are. States are not wanted at the end of a run.
     Quiesce { expected: Vec<(AgentId, RequestId)>, saved_here: BTreeSet<RequestId>, wants_states: bool },
@@ -72,16 +64,48 @@ pub(super) enum Head {
     Fail(Fault),
 }
 
+/// A member's report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub from: AgentId,
+    /// The duration of the task.
+    pub seconds: f64,
+    /// The time from the arrival of the request at its rank to the end of the task.
+    pub response_seconds: f64,
+    /// The time that its rank has spent on monitoring so far: seconds during which all its workers are busy.
+    pub monitoring: f64,
+    pub bytes: AgentBytes,
+    pub report: Raw<u8>,
+    pub records: Vec<Record>,
+    /// The number of values in its body.
+    pub values: usize,
+    /// Of a contribution to a sum: whether it is large and sparse.
+    pub is_sparse: Option<bool>,
+}
+
+impl Report {
+    /// Bytes of the draws in it.
+    pub fn draws(&self) -> u64 {
+        bytes_of_draws(&self.records)
+    }
+}
+
+fn bytes_of_draws(records: &[Record]) -> u64 {
+    let bytes = |record: &Record| match record {
+        Record::Draws(draws) => draws.bytes.len() as u64,
+        Record::Row(_) => 0,
+    };
+    records.iter().map(bytes).sum()
+}
+
 /// A request on its way to the ranks of its members.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Posted {
     pub id: RequestId,
     pub task: Raw<u8>,
-    pub members: Vec<Member>,
+    pub members: Members,
     pub route: Route,
     pub monitoring: bool,
-    /// The ranks of the tree along which it is forwarded; rank 0 is the root.
-    pub ranks: Vec<Rank>,
     /// Its number among the sums over all hosting ranks by all-reduce, if it is one of them.
     pub reduction: Option<u64>,
 }
@@ -90,39 +114,17 @@ pub(super) struct Posted {
 pub(super) struct Reduction<N: Number> {
     /// The number of the sum: all ranks add in this order.
     pub number: u64,
-    /// The request, with only the members on this rank.
     pub request: Arc<Posted>,
+    /// An agent on this rank that has contributed.
+    pub from: AgentId,
     pub contribution: Body<N>,
 }
 
 impl Posted {
-    pub fn member_ids(&self) -> Vec<AgentId> {
-        self.members.iter().map(|member| member.agent).collect()
-    }
-
-    /// Whether the body of its report stays where it is made. The request must have all of its members.
+    /// Whether the body of its report stays where it is made.
     pub fn stays(&self) -> bool {
-        matches!(self.members.as_slice(), [member] if self.route.stays_at(&[member.agent]))
+        self.members.only().is_some_and(|agent| self.route.stays_at(&Ranges::new([agent])))
     }
-}
-
-/// A member of a request.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Member {
-    pub agent: AgentId,
-    /// The sequence number of this request among all requests to the agent: packets may overtake each other in a tree.
-    pub sequence: u64,
-    /// The transfer that becomes the body of the agent's task.
-    pub transfer: Option<Promise>,
-}
-
-/// A transfer that was promised to an agent for a later task.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Promise {
-    /// The request whose sum it is.
-    pub request: RequestId,
-    /// Whether the agent alone makes it for itself, so that nothing travels.
-    pub stays: bool,
 }
 
 /// A transfer in a checkpoint.
@@ -249,12 +251,11 @@ impl Traffic {
 impl Head {
     /// Bytes of the draws in it.
     pub fn draws(&self) -> u64 {
-        let (Self::Report { records, .. } | Self::Quiesced { records, .. }) = self else { return 0 };
-        let bytes = |record: &Record| match record {
-            Record::Draws(draws) => draws.bytes.len() as u64,
-            Record::Row(_) => 0,
-        };
-        records.iter().map(bytes).sum()
+        match self {
+            Self::Reports { reports, .. } => reports.iter().map(Report::draws).sum(),
+            Self::Quiesced { records, .. } => bytes_of_draws(records),
+            _ => 0,
+        }
     }
 
     /// Bytes of the saved states in it.
@@ -269,11 +270,20 @@ impl Head {
         }
     }
 
+    /// The request that it serves.
+    pub fn request(&self) -> Option<RequestId> {
+        match self {
+            Self::Request(posted) => Some(posted.id),
+            Self::Reports { request, .. } | Self::PartOfSum { request, .. } | Self::Total { request, .. } => Some(*request),
+            _ => None,
+        }
+    }
+
     pub fn purpose(&self) -> &'static str {
         match self {
             Self::Request(_) => "tasks",
-            Self::Report { .. } => "reports",
-            Self::Slice { .. } => "slices of sums",
+            Self::Reports { .. } => "reports",
+            Self::PartOfSum { .. } => "parts of sums",
             Self::Total { to, .. } => {
                 if to.is_empty() {
                     "sums"
@@ -286,30 +296,9 @@ impl Head {
     }
 }
 
-/// The children of position `at` among `ranks` in a binomial tree rooted at the first, largest subtree first.
-pub(super) fn children(at: usize, ranks: usize) -> impl Iterator<Item = usize> {
-    let first = (at + 1).next_power_of_two();
-    std::iter::successors(Some(first), |step| step.checked_mul(2))
-        .map(move |step| at + step)
-        .take_while(move |&child| child < ranks)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_tree_reaches_every_rank_once() {
-        for ranks in 1..70 {
-            let mut seen = vec![0; ranks];
-            let mut stack = vec![0];
-            while let Some(at) = stack.pop() {
-                seen[at] += 1;
-                stack.extend(children(at, ranks));
-            }
-            assert_eq!(seen, vec![1; ranks]);
-        }
-    }
 
     #[test]
     fn saved_bodies_survive_and_damaged_ones_do_not_exhaust_memory() {

@@ -4,6 +4,7 @@ use super::body::Body;
 use super::codec::Raw;
 use super::fault;
 use super::layout::AgentId;
+use super::ranges::Ranges;
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -11,8 +12,8 @@ use std::convert::Infallible;
 /// A request by the types of its task and of the numbers in its body; methods use the alias [`Request`](super::Request).
 #[derive(Clone)]
 pub struct RequestOf<T, N> {
-    /// The members, ascending.
-    pub(super) to: Vec<AgentId>,
+    /// The members.
+    pub(super) to: Ranges,
     pub(super) task: T,
     pub(super) body: Body<N>,
     pub(super) with_transfer: bool,
@@ -27,13 +28,13 @@ pub(super) enum Route {
     Back,
     /// Their sum to the server.
     Sum,
-    /// Their sum to these agents (ascending), without passing through the server.
-    SumTo(Vec<AgentId>),
+    /// Their sum to these agents, without passing through the server.
+    SumTo(Ranges),
 }
 
 impl Route {
     /// Whether the bodies of these members stay where they are made: one agent sends only to itself.
-    pub(super) fn stays_at(&self, members: &[AgentId]) -> bool {
+    pub(super) fn stays_at(&self, members: &Ranges) -> bool {
         matches!(self, Self::SumTo(to) if to.len() == 1 && to == members)
     }
 }
@@ -41,7 +42,7 @@ impl Route {
 impl<T, N: Number> RequestOf<T, N> {
     /// A request without a body; every report's body goes to the server.
     pub(super) fn new(to: impl IntoIterator<Item = AgentId>, task: T) -> Self {
-        Self { to: ascending(to), task, body: Body::empty(), with_transfer: false, route: Route::Back, monitoring: false }
+        Self { to: Ranges::new(to), task, body: Body::empty(), with_transfer: false, route: Route::Back, monitoring: false }
     }
 
     /// The same request with another task: for a method that wraps another.
@@ -74,23 +75,17 @@ impl<T, N: Number> RequestOf<T, N> {
         self
     }
 
-    /// The bodies are added in agent order, and the sum goes to the server.
+    /// The bodies are added, in an order that depends on the numbers of the agents alone, and the sum goes to the server.
     pub fn sum(&mut self) -> &mut Self {
         self.route = Route::Sum;
         self
     }
 
-    /// The bodies are added in agent order, and the sum goes directly to these agents as a transfer.
+    /// The bodies are added in the same way, and the sum goes directly to these agents as a transfer.
     pub fn sum_to(&mut self, to: impl IntoIterator<Item = AgentId>) -> &mut Self {
-        self.route = Route::SumTo(ascending(to));
+        self.route = Route::SumTo(Ranges::new(to));
         self
     }
-}
-
-fn ascending(agents: impl IntoIterator<Item = AgentId>) -> Vec<AgentId> {
-    let mut agents: Vec<AgentId> = agents.into_iter().collect();
-    agents.sort_unstable();
-    agents
 }
 
 /// A response by the types of its reports and of the numbers in their bodies; methods use the alias [`Response`](super::Response).
@@ -98,7 +93,7 @@ fn ascending(agents: impl IntoIterator<Item = AgentId>) -> Vec<AgentId> {
 pub struct ResponseOf<R, N> {
     /// A report from each member, in agent order.
     pub reports: Vec<AgentReportOf<R, N>>,
-    /// The sum of the bodies, added in agent order, if the request used [`sum`](RequestOf::sum); otherwise empty.
+    /// The sum of the bodies, if the request used [`sum`](RequestOf::sum); otherwise empty.
     pub sum: Body<N>,
 }
 

@@ -7,17 +7,20 @@ use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, Fault};
 use super::layout::{AgentId, Layout, Rank};
 use super::method::Method;
+use super::nap::Naps;
 use super::node::Node;
 use super::options::JobOptions;
-use super::packet::Packet;
+use super::packet::{Packet, RequestId};
 use super::packing::wire_bytes;
 use super::run::{Outcome, Recorder, serve_recorder};
+use super::usage::Flow;
 use super::work::{Completed, Work, WorkerContext};
 use crate::number::{ByNumber, Number};
 use crate::random::Seed;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A virtual cluster; times in seconds.
 pub struct Cluster<M: Method> {
@@ -33,6 +36,9 @@ pub struct Cluster<M: Method> {
     pub bandwidth: f64,
 }
 
+/// So many pairs of ranks and requests are counted at a time.
+const MAX_COUNTED: usize = 1 << 20;
+
 /// Seconds that a task of an agent takes.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
@@ -45,6 +51,47 @@ pub struct Network {
     pub latency: f64,
     /// Bytes per second of each rank's link, in each direction.
     pub bandwidth: f64,
+    /// Seconds that a rank takes to send or to receive a message besides these. If it is not 0, ranks also notice messages late, as those do that
+    /// nap while they wait.
+    pub message: f64,
+}
+
+/// The most that a rank has to do with messages for one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// What it sends.
+    pub sent: Flow,
+    /// What it receives.
+    pub received: Flow,
+}
+
+impl Load {
+    fn most(self, other: Self) -> Self {
+        Self { sent: self.sent.most(other.sent), received: self.received.most(other.received) }
+    }
+}
+
+/// Counts what each rank sends and receives for each request.
+#[derive(Default)]
+struct Census {
+    /// The last requests.
+    recent: BTreeMap<(RequestId, Rank), Load>,
+    /// The most of any rank for any request.
+    most: Load,
+}
+
+impl Census {
+    fn count(&mut self, request: RequestId, from: Rank, to: Rank, bytes: u64) {
+        let sent = self.recent.entry((request, from)).or_default();
+        sent.sent.count(bytes);
+        let sent = *sent;
+        let received = self.recent.entry((request, to)).or_default();
+        received.received.count(bytes);
+        self.most = self.most.most(sent).most(*received);
+        while self.recent.len() > MAX_COUNTED {
+            self.recent.pop_first();
+        }
+    }
 }
 
 /// A virtual cluster without the types of its method.
@@ -62,6 +109,8 @@ type ErasedCost<'a> = Box<dyn Fn(AgentId, &[u8]) -> Result<f64, CodecError> + 'a
 /// An event of the simulation.
 enum Event<N: Number> {
     Arrive(Rank, Packet<N>),
+    /// The rank has noticed the packet and read it.
+    Take(Rank, Packet<N>),
     Completed(Rank, Completed<N>),
     /// A core of this rank becomes free.
     Free(Rank),
@@ -118,6 +167,8 @@ struct Machine<N: Number> {
     queue: VecDeque<Work<N>>,
     sends_until: f64,
     receives_until: f64,
+    /// When it last did anything.
+    active_at: f64,
 }
 
 /// Runs a method on a virtual cluster with `options.threads` cores per rank until it ends or the recorder stops it.
@@ -133,16 +184,25 @@ pub fn run<M: Method>(
 ) -> Result<Outcome, Fault> {
     let Cluster { ranks, latency, bandwidth, .. } = *cluster;
     let costs = Costs {
-        network: Network { ranks, latency, bandwidth },
+        network: Network { ranks, latency, bandwidth, message: 0.0 },
         is_measured: false,
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder).map(|(outcome, _)| outcome)
+    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder).map(|measured| measured.outcome)
 }
 
-/// Runs a method on a virtual cluster where everything takes the time that it takes here. Returns the outcome and the time on the virtual
-/// cluster, in seconds, which includes evaluations.
+/// A run on a virtual cluster.
+pub struct Measured {
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// The time on the virtual cluster, in seconds, which includes evaluations.
+    pub seconds: f64,
+    /// The most that a rank sends and receives for one request.
+    pub load: Load,
+}
+
+/// Runs a method on a virtual cluster where everything takes the time that it takes here.
 ///
 /// # Errors
 /// As [`run`].
@@ -152,7 +212,7 @@ pub fn run_measured(
     network: Network,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
-) -> Result<(Outcome, f64), Fault> {
+) -> Result<Measured, Fault> {
     let costs = Costs { network, is_measured: true, task: None, after_report: None };
     run_any(method, options, &costs, saved, recorder)
 }
@@ -167,7 +227,7 @@ fn run_any(
     cluster: &Costs,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
-) -> Result<(Outcome, f64), Fault> {
+) -> Result<Measured, Fault> {
     match method {
         ByNumber::F32(method) => run_typed(method, options, cluster, saved, recorder),
         ByNumber::F64(method) => run_typed(method, options, cluster, saved, recorder),
@@ -181,7 +241,7 @@ fn run_typed<N: Number>(
     cluster: &Costs,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
-) -> Result<(Outcome, f64), Fault> {
+) -> Result<Measured, Fault> {
     fault::install(Box::new(|fault| fault.print()));
     let layout = Layout {
         ranks: cluster.network.ranks,
@@ -197,18 +257,21 @@ fn run_typed<N: Number>(
             queue: VecDeque::new(),
             sends_until: now,
             receives_until: now,
+            active_at: now,
         })
         .collect();
     machines[0].node.host_server(saved)?;
     let mut agenda = Agenda { heap: BinaryHeap::new(), scheduled: 0 };
     let clock = Clock::simulated(now);
+    let mut census = Census::default();
+    let naps = Naps::new(layout.ranks as usize);
     let mut changed = 0;
     loop {
         let clock = clock.moved_to(now);
         if let Some(outcome) =
-            dispatch(changed, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
+            dispatch(changed, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, &mut census, recorder)?
         {
-            return Ok((outcome, now));
+            return Ok(Measured { outcome, seconds: now, load: census.most });
         }
         let Some((time, event)) = agenda.next() else {
             let activity = Activity { method: method.name(), rank: 0, agent: None, action: Action::Communicating };
@@ -216,7 +279,15 @@ fn run_typed<N: Number>(
         };
         now = time;
         changed = match event {
-            Event::Arrive(rank, packet) => {
+            Event::Arrive(rank, packet) if cluster.network.message > 0.0 => {
+                let machine = &mut machines[rank as usize];
+                // It naps for a part of the time that it has waited: the message comes in the middle of the nap, on average.
+                let nap = naps.after(Duration::from_secs_f64((now - machine.active_at).max(0.0)));
+                machine.active_at = machine.active_at.max(now + nap.as_secs_f64() / 2.0) + cluster.network.message;
+                agenda.schedule(machine.active_at, Event::Take(rank, packet));
+                continue;
+            }
+            Event::Arrive(rank, packet) | Event::Take(rank, packet) => {
                 machines[rank as usize].node.handle(packet)?;
                 rank
             }
@@ -229,6 +300,8 @@ fn run_typed<N: Number>(
                 rank
             }
         } as usize;
+        let machine = &mut machines[changed];
+        machine.active_at = machine.active_at.max(now);
     }
 }
 
@@ -243,6 +316,7 @@ fn dispatch<N: Number>(
     cluster: &Costs,
     machines: &mut [Machine<N>],
     agenda: &mut Agenda<N>,
+    census: &mut Census,
     recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
     loop {
@@ -251,8 +325,12 @@ fn dispatch<N: Number>(
                 machines[rank].node.handle(packet)?;
                 continue;
             }
-            let seconds = wire_bytes(&packet.body) as f64 / cluster.network.bandwidth;
-            let leaves = machines[rank].sends_until.max(now);
+            let bytes = wire_bytes(&packet.body) as u64;
+            if let Some(request) = packet.head.request() {
+                census.count(request, rank as Rank, to, bytes);
+            }
+            let seconds = bytes as f64 / cluster.network.bandwidth;
+            let leaves = machines[rank].sends_until.max(now) + cluster.network.message;
             machines[rank].sends_until = leaves + seconds;
             let receiver = &mut machines[to as usize];
             let arrives = (leaves + cluster.network.latency).max(receiver.receives_until) + seconds;

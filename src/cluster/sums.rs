@@ -1,89 +1,274 @@
-//! Sums over agents: each rank adds one slice in agent order; receivers assemble the slices.
+//! Sums over agents. The order of the additions depends on the numbers of the agents alone, so the bits of a sum do too.
+//!
+//! Agents are added in pairs of neighbors, the sums of pairs in neighboring pairs, and so on: agents 0 and 1, 2 and 3, then both sums. An
+//! agent that is no member of the request is left out. A rank can add what it has of such a tree before it sends anything.
 
 use super::body::Body;
-use super::layout::{AgentId, Layout, Rank};
-use super::packet::Posted;
+use super::layout::AgentId;
+use super::packet::{Posted, Reduction};
+use super::ranges::Ranges;
+use super::tree;
 use crate::number::Number;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sums of fewer bytes are not sliced: the additional messages would cost more than the saved bytes.
-const WHOLE_BELOW: usize = 32 * 1024;
+/// A part of a sum has at least so many bytes: the additional messages would cost more than they save.
+const MIN_BYTES_OF_PART: usize = 16 * 1024;
+/// The most parts: more would not spread the work of adding any better, and each takes a message of every rank.
+const MAX_PARTS: usize = 16;
 
-/// The ranks that add a sum over these members of this length: rank `j` of them adds slice `j`.
-pub(super) fn adding_ranks<N: Number>(layout: &Layout, members: &[AgentId], len: usize) -> Vec<Rank> {
-    let mut ranks = layout.ranks_of(members);
-    if len * size_of::<N>() < WHOLE_BELOW {
-        ranks.truncate(1);
-    }
-    ranks
+/// The number of parts of a sum of so many values over so many ranks. Each part is added along a tree of its own.
+fn parts<N: Number>(ranks: usize, len: usize) -> usize {
+    (len * size_of::<N>() / MIN_BYTES_OF_PART).min(ranks).clamp(1, MAX_PARTS)
 }
 
-/// Slice `part` of `parts` of an array of length `len`.
-pub(super) fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
+/// Part `part` of `parts` of an array of length `len`.
+fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
     part * len / parts..(part + 1) * len / parts
 }
 
-/// One slice of a sum, on the rank that adds it.
-pub(super) struct Adder<N: Number> {
-    /// Unknown if slices from other ranks arrive before the request.
-    pub request: Option<Arc<Posted>>,
-    /// Members on this rank that have not contributed yet.
-    pub local_missing: usize,
-    /// Whether this rank adds no slice, or has added all contributions.
-    pub finished: bool,
-    /// The length of the whole body, and an agent that sent it.
-    pub len: Option<(AgentId, u64)>,
-    waiting: BTreeMap<AgentId, Body<N>>,
-    folded: usize,
-    total: Option<Body<N>>,
+/// The agents from `index · 2^level` on, `2^level` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Block {
+    level: u8,
+    index: AgentId,
 }
 
-impl<N: Number> Default for Adder<N> {
-    fn default() -> Self {
-        Self { request: None, local_missing: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
+impl Block {
+    fn of(agent: AgentId) -> Self {
+        Self { level: 0, index: agent }
+    }
+
+    fn first(self) -> AgentId {
+        self.index << self.level
+    }
+
+    fn end(self) -> u64 {
+        (u64::from(self.index) + 1) << self.level
+    }
+
+    fn above(self) -> Self {
+        Self { level: self.level + 1, index: self.index >> 1 }
+    }
+
+    fn neighbor(self) -> Self {
+        Self { level: self.level, index: self.index ^ 1 }
+    }
+
+    fn members(self, of: &Ranges) -> usize {
+        of.count_within(self.first(), self.end())
     }
 }
 
-impl<N: Number> Adder<N> {
-    /// Takes a member's contribution to this rank's slice; the error names two members whose bodies differ in length.
-    pub fn add(&mut self, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), String> {
-        match self.len {
-            Some((other, known)) if known != len => {
-                return Err(format!(
-                    "bodies of one sum differ in length: agent {other} sent {known} values, agent {from} sent {len} values"
-                ));
+/// Sums over blocks of agents, none of which can be added to another yet.
+struct PartialSums<N> {
+    /// The members of the sum.
+    members: Ranges,
+    blocks: BTreeMap<Block, Body<N>>,
+}
+
+impl<N: Number> PartialSums<N> {
+    fn new(members: Ranges) -> Self {
+        Self { members, blocks: BTreeMap::new() }
+    }
+
+    /// Takes the sum over all members in a block, and adds what can be added.
+    fn add(&mut self, mut block: Block, mut sum: Body<N>) {
+        while block.members(&self.members) < self.members.len() {
+            if let Some(other) = self.blocks.remove(&block.neighbor()) {
+                sum = added(other, sum);
+            } else if block.neighbor().members(&self.members) > 0 {
+                break;
             }
-            _ => self.len = Some((from, len)),
+            block = block.above();
         }
-        self.waiting.insert(from, contribution);
+        self.blocks.insert(block, sum);
+    }
+}
+
+/// The sum of two bodies of the same length. Which of them comes first does not matter for the bits.
+fn added<N: Number>(first: Body<N>, second: Body<N>) -> Body<N> {
+    let (sum, term) = if first.is_sole() { (first, second) } else { (second, first) };
+    let mut sum = sum.into_vec();
+    for (sum, &term) in sum.iter_mut().zip(&*term) {
+        *sum += term;
+    }
+    sum.into()
+}
+
+/// Partial sums of one part, on their way to another rank.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PartOfSum {
+    pub part: u32,
+    /// The length of the whole body, and an agent whose body has it.
+    pub len: (AgentId, u64),
+    /// The blocks; the body of the packet has the sums one after another.
+    pub blocks: Vec<Block>,
+}
+
+/// What a rank does next with a part of a sum.
+pub(super) enum Step<N: Number> {
+    /// Sends it to the rank at this position.
+    Send { to: usize, part: PartOfSum, body: Body<N> },
+    /// It is complete.
+    Done { part: u32, parts: u32, total: Body<N> },
+}
+
+/// A sum to which members on this rank contribute.
+pub(super) struct Summation<N: Number> {
+    /// Unknown if parts from other ranks arrive before the request.
+    known: Option<Known<N>>,
+    /// The length of the whole body, and an agent that has sent it.
+    len: Option<(AgentId, u64)>,
+    /// What has arrived from other ranks and is not added yet.
+    arrived: Vec<(PartOfSum, Body<N>)>,
+    /// The parts, once all members on this rank have contributed.
+    parts: Vec<Part<N>>,
+}
+
+/// What a rank knows of a sum from the request.
+struct Known<N: Number> {
+    request: Arc<Posted>,
+    /// The position of this rank among those that contribute, and their number.
+    position: usize,
+    ranks: usize,
+    /// Members on this rank that have not contributed yet.
+    missing: usize,
+    /// The sums of the members on this rank.
+    local: PartialSums<N>,
+}
+
+/// A part of a sum.
+struct Part<N> {
+    sums: PartialSums<N>,
+    /// Ranks below this one in the tree whose sums have not arrived yet.
+    missing: usize,
+    is_finished: bool,
+}
+
+impl<N: Number> Default for Summation<N> {
+    fn default() -> Self {
+        Self { known: None, len: None, arrived: Vec::new(), parts: Vec::new() }
+    }
+}
+
+impl<N: Number> Summation<N> {
+    /// Takes the request. This rank is at `position` among `ranks` that contribute, and hosts so many of its members.
+    pub fn open(&mut self, request: Arc<Posted>, position: usize, ranks: usize, missing: usize) {
+        let local = PartialSums::new(request.members.agents());
+        self.known = Some(Known { request, position, ranks, missing, local });
+    }
+
+    /// Takes the contribution of a member on this rank.
+    ///
+    /// # Errors
+    /// If another member's body has another length; the error names both.
+    pub fn contribute(&mut self, from: AgentId, body: Body<N>) -> Result<(), String> {
+        self.check_length((from, body.len() as u64))?;
+        if let Some(known) = &mut self.known {
+            known.missing = known.missing.saturating_sub(1);
+            known.local.add(Block::of(from), body);
+        }
         Ok(())
     }
 
-    /// Adds the contributions that have arrived, in agent order; returns the total when all have.
-    pub fn fold(&mut self) -> Option<Body<N>> {
-        let request = self.request.as_ref()?;
-        while let Some(member) = request.members.get(self.folded) {
-            let contribution = self.waiting.remove(&member.agent)?;
-            self.total = Some(match self.total.take() {
-                None => contribution,
-                Some(total) => {
-                    let mut total = total.into_vec();
-                    for (sum, &term) in total.iter_mut().zip(&*contribution) {
-                        *sum += term;
-                    }
-                    total.into()
+    /// Takes partial sums from another rank.
+    ///
+    /// # Errors
+    /// As [`contribute`](Self::contribute).
+    pub fn receive(&mut self, part: PartOfSum, body: Body<N>) -> Result<(), String> {
+        self.check_length(part.len)?;
+        self.arrived.push((part, body));
+        Ok(())
+    }
+
+    fn check_length(&mut self, (from, len): (AgentId, u64)) -> Result<(), String> {
+        match self.len {
+            Some((other, known)) if known != len => Err(format!(
+                "bodies of one sum differ in length: agent {other} sent {known} values, agent {from} sent {len} values"
+            )),
+            _ => {
+                self.len = Some((from, len));
+                Ok(())
+            }
+        }
+    }
+
+    /// The sum over the members on this rank, once all have contributed: MPI adds it to those of other ranks.
+    pub fn take_local(&mut self) -> Option<Reduction<N>> {
+        let known = self.known.as_mut().filter(|known| known.missing == 0)?;
+        let number = known.request.reduction?;
+        let contribution = std::mem::take(&mut known.local.blocks).into_values().reduce(added)?;
+        Some(Reduction { number, request: known.request.clone(), from: self.len?.0, contribution })
+    }
+
+    /// The request, if it has arrived.
+    pub fn request(&self) -> Option<&Arc<Posted>> {
+        self.known.as_ref().map(|known| &known.request)
+    }
+
+    /// Whether this rank has no more to do with the sum.
+    pub fn is_finished(&self) -> bool {
+        !self.parts.is_empty() && self.parts.iter().all(|part| part.is_finished)
+    }
+
+    /// What to do with the parts that have all that this rank waits for.
+    pub fn advance(&mut self) -> Vec<Step<N>> {
+        let (Some(known), Some(len)) = (&mut self.known, self.len) else { return Vec::new() };
+        if known.missing > 0 {
+            return Vec::new();
+        }
+        let (position, ranks) = (known.position, known.ranks);
+        if self.parts.is_empty() {
+            self.parts = cut(&mut known.local, position, ranks, len.1 as usize);
+        }
+        let parts = self.parts.len();
+        for (arrived, body) in self.arrived.drain(..) {
+            if let Some(part) = self.parts.get_mut(arrived.part as usize) {
+                part.missing = part.missing.saturating_sub(1);
+                let size = body.len() / arrived.blocks.len().max(1);
+                let slices = (0..).map(|at| at * size..(at + 1) * size);
+                arrived.blocks.into_iter().zip(slices).for_each(|(block, values)| part.sums.add(block, body.slice(values)));
+            }
+        }
+        let mut steps = Vec::new();
+        for (number, part) in self.parts.iter_mut().enumerate().filter(|(_, part)| part.missing == 0 && !part.is_finished) {
+            part.is_finished = true;
+            let sums = std::mem::take(&mut part.sums.blocks);
+            steps.push(match tree::parent(position, ranks, number) {
+                None => {
+                    Step::Done { part: number as u32, parts: parts as u32, total: Body::joined(sums.into_values().collect()) }
+                }
+                Some(to) => {
+                    let (blocks, bodies): (Vec<Block>, Vec<Body<N>>) = sums.into_iter().unzip();
+                    Step::Send { to, part: PartOfSum { part: number as u32, len, blocks }, body: Body::joined(bodies) }
                 }
             });
-            self.folded += 1;
         }
-        self.finished = true;
-        self.total.take()
+        steps
     }
 }
 
-/// Assembles a total from its slices.
+/// The parts of a sum, each with what the members on this rank contribute to it.
+fn cut<N: Number>(local: &mut PartialSums<N>, position: usize, ranks: usize, len: usize) -> Vec<Part<N>> {
+    let count = parts::<N>(ranks, len);
+    let blocks = std::mem::take(&mut local.blocks);
+    let missing = |part| tree::children(position, ranks, part).len();
+    if count == 1 {
+        let sums = PartialSums { members: local.members.clone(), blocks };
+        return vec![Part { sums, missing: missing(0), is_finished: false }];
+    }
+    let part = |part| {
+        let slices = blocks.iter().map(|(&block, body)| (block, body.slice(bounds(part, count, len)))).collect();
+        let sums = PartialSums { members: local.members.clone(), blocks: slices };
+        Part { sums, missing: missing(part), is_finished: false }
+    };
+    (0..count).map(part).collect()
+}
+
+/// Assembles a total from its parts.
 pub(super) struct Assembly<N> {
     parts: Vec<Option<Body<N>>>,
 }
@@ -93,31 +278,25 @@ impl<N: Number> Assembly<N> {
         Self { parts: (0..parts).map(|_| None).collect() }
     }
 
-    /// Takes a slice; returns the whole total after the last one.
-    pub fn put(&mut self, part: u32, slice: Body<N>) -> Option<Body<N>> {
+    /// Takes a part; returns the whole total after the last one.
+    pub fn put(&mut self, part: u32, values: Body<N>) -> Option<Body<N>> {
         if let Some(place) = self.parts.get_mut(part as usize) {
-            *place = Some(slice);
+            *place = Some(values);
         }
-        if self.parts.iter().any(Option::is_none) {
-            return None;
-        }
-        if let [only] = self.parts.as_mut_slice() {
-            return only.take();
-        }
-        let mut whole = Vec::with_capacity(self.parts.iter().flatten().map(|slice| slice.len()).sum());
-        for slice in self.parts.iter().flatten() {
-            whole.extend_from_slice(slice);
-        }
-        Some(whole.into())
+        self.parts.iter().all(Option::is_some).then(|| Body::joined(self.parts.drain(..).flatten().collect()))
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::codec::Raw;
+    use super::super::members::{Member, Members};
+    use super::super::request::Route;
     use super::*;
 
     #[test]
-    fn slices_cover_everything_once() {
+    fn parts_cover_everything_once() {
         for len in [0, 1, 5, 17, 4096] {
             for parts in [1, 2, 3, 7] {
                 let cut: Vec<usize> = (0..parts).flat_map(|part| bounds(part, parts, len)).collect();
@@ -127,11 +306,115 @@ mod tests {
     }
 
     #[test]
-    fn assembled_slices_are_the_whole() {
+    fn assembled_parts_are_the_whole() {
         let whole: Body<i32> = (0..10).collect::<Vec<_>>().into();
         let mut assembly = Assembly::new(3);
         assert!(assembly.put(2, whole.slice(bounds(2, 3, 10))).is_none());
         assert!(assembly.put(0, whole.slice(bounds(0, 3, 10))).is_none());
-        assert_eq!(&*assembly.put(1, whole.slice(bounds(1, 3, 10))).expect("complete"), &*whole);
+        assert_eq!(&*assembly.put(1, whole.slice(bounds(1, 3, 10))).unwrap(), &*whole);
+    }
+
+    /// What an agent contributes: numbers whose sums are rounded.
+    fn contribution(agent: AgentId, len: usize) -> Body<f32> {
+        (0..len).map(|at| 1.0 / (1.0 + agent as f32 + 0.1 * at as f32)).collect::<Vec<f32>>().into()
+    }
+
+    /// The sum over members from `first` to `end` in halves of halves.
+    fn expected(members: &Ranges, level: u32, index: u32, len: usize) -> Option<Vec<f32>> {
+        if level == 0 {
+            return members.contains(index).then(|| contribution(index, len).to_vec());
+        }
+        let half = |index| expected(members, level - 1, index, len);
+        match (half(2 * index), half(2 * index + 1)) {
+            (Some(left), Some(right)) => Some(left.iter().zip(&right).map(|(left, right)| left + right).collect()),
+            (left, right) => left.or(right),
+        }
+    }
+
+    /// Adds over ranks that host these members, in turn or from the last to the first; returns the total and the most packets that a rank received.
+    fn sum_over(hosted: &[Vec<AgentId>], len: usize, backwards: bool) -> (Vec<f32>, usize) {
+        let member = |&agent: &AgentId| Member { agent, sequence: 0, transfer: None };
+        let mut agents: Vec<AgentId> = hosted.iter().flatten().copied().collect();
+        agents.sort_unstable();
+        let members = Members::new(agents.iter().map(member));
+        let request =
+            Arc::new(Posted { id: 0, task: Raw(Vec::new()), members, route: Route::Sum, monitoring: false, reduction: None });
+        let mut ranks: Vec<Summation<f32>> = hosted.iter().map(|_| Summation::default()).collect();
+        let mut received = vec![0; hosted.len()];
+        let mut total = None;
+        let mut order: Vec<usize> = (0..hosted.len()).collect();
+        if backwards {
+            order.reverse();
+        }
+        let mut waiting = Vec::new();
+        for at in order {
+            ranks[at].open(request.clone(), at, hosted.len(), hosted[at].len());
+            hosted[at].iter().for_each(|&agent| ranks[at].contribute(agent, contribution(agent, len)).unwrap());
+            waiting.push(at);
+            while let Some(at) = waiting.pop() {
+                for step in ranks[at].advance() {
+                    match step {
+                        Step::Send { to, part, body } => {
+                            received[to] += 1;
+                            ranks[to].receive(part, body).unwrap();
+                            waiting.push(to);
+                        }
+                        Step::Done { part, parts, total: values } => {
+                            total = total.or_else(|| Some(Assembly::new(parts)));
+                            let whole = total.as_mut().unwrap().put(part, values);
+                            if let Some(whole) = whole {
+                                assert!(ranks.iter().all(Summation::is_finished));
+                                return (whole.to_vec(), received.into_iter().max().unwrap_or(0));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        (Vec::new(), 0)
+    }
+
+    #[test]
+    fn the_bits_of_a_sum_depend_on_the_members_alone() {
+        for members in [Ranges::new(0..23), Ranges::new([0, 1, 3, 7, 8, 9, 22, 30, 31]), Ranges::new([5])] {
+            for len in [0, 1, 7, 40_000] {
+                let right = expected(&members, 5, 0, len).unwrap();
+                // The control: from the first to the last, the bits are others.
+                let from_left = members.iter().map(|agent| contribution(agent, len).to_vec());
+                let from_left = from_left.reduce(|sum, term| sum.iter().zip(&term).map(|(sum, term)| sum + term).collect());
+                assert!(members.len() == 1 || len < 40_000 || from_left != Some(right.clone()));
+                for ranks in [1, 2, 3, 5, 9] {
+                    for cyclic in [false, true] {
+                        let mut hosted = vec![Vec::new(); ranks.min(members.len())];
+                        let each = members.len().div_ceil(hosted.len());
+                        for (at, agent) in members.iter().enumerate() {
+                            let rank = if cyclic { at % hosted.len() } else { at / each };
+                            hosted[rank].push(agent);
+                        }
+                        hosted.retain(|agents| !agents.is_empty());
+                        for backwards in [false, true] {
+                            assert_eq!(sum_over(&hosted, len, backwards).0, right, "{hosted:?}, {len} values");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_receives_few_packets_of_a_sum() {
+        for (ranks, len, most) in [(64, 10, 6), (1000, 10, 10), (64, 1 << 20, 17)] {
+            let hosted: Vec<Vec<AgentId>> = (0..ranks).map(|agent| vec![agent]).collect();
+            assert!(sum_over(&hosted, len, false).1 <= most);
+        }
+    }
+
+    #[test]
+    fn bodies_of_other_lengths_are_refused() {
+        let mut sum: Summation<f32> = Summation::default();
+        sum.contribute(3, contribution(3, 4)).unwrap();
+        let part = PartOfSum { part: 0, len: (9, 5), blocks: vec![Block::of(9)] };
+        let refused = sum.receive(part, contribution(9, 5)).unwrap_err();
+        assert!(refused.contains("agent 3 sent 4 values, agent 9 sent 5 values"), "{refused}");
     }
 }

@@ -89,6 +89,10 @@ impl Flow {
         self.messages += other.messages;
         self.bytes += other.bytes;
     }
+
+    pub(super) fn most(self, other: Self) -> Self {
+        Self { messages: self.messages.max(other.messages), bytes: self.bytes.max(other.bytes) }
+    }
 }
 
 /// A rank as rank 0 sees it.

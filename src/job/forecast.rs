@@ -4,7 +4,7 @@ use super::error::JobError;
 use super::ranks::{Ranks, VirtualRanks};
 use super::start::start;
 use crate::cluster::Progress;
-use crate::cluster::simulate::Network;
+use crate::cluster::simulate::{Load, Network};
 use crate::config::{Registry, Run};
 use crate::results::{self, Reporting, RunFolder};
 use crossbeam_channel::RecvTimeoutError;
@@ -15,6 +15,8 @@ use std::time::Duration;
 pub const LATENCY: f64 = 10e-6;
 /// See [`LATENCY`].
 pub const BANDWIDTH: f64 = 1e9;
+/// Seconds that a rank takes to send or to receive a message besides these: measured by `cargo bench --bench messages`.
+pub const MESSAGE: f64 = 2e-6;
 
 /// What a part of a run has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub struct Forecast {
     pub seconds: Option<f64>,
     /// How many agents work at the same time, on average; NaN if no time has passed.
     pub busy_agents: f64,
+    /// The most that a rank sends and receives for one request.
+    pub load: Load,
     /// Rounds that were carried out.
     pub done: u64,
     /// Rounds of the whole run.
@@ -54,7 +58,7 @@ pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize
         }
         is_late
     });
-    let virtual_ranks = VirtualRanks { network, seconds: RefCell::default() };
+    let virtual_ranks = VirtualRanks { network, parts: RefCell::default() };
     let mut folder = RunFolder::new(place.path(), Duration::MAX, Reporting::Quiet);
     let outcome = start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder);
     drop(ends);
@@ -64,10 +68,12 @@ pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize
     outcome?;
     let Progress { done, total } = folder.progress();
     let checkpoint = std::fs::metadata(folder.checkpoint()).map_or(0, |file| file.len());
-    let measured = virtual_ranks.seconds.into_inner();
+    let parts = virtual_ranks.parts.into_inner();
+    let load = parts.last().map_or_else(Load::default, |part| part.load);
+    let measured: Vec<f64> = parts.iter().map(|part| part.seconds).collect();
     let busy_agents = folder.seconds_of_agents() / measured.last().copied().unwrap_or(0.0);
     let seconds = extrapolate(&measured, !folder.was_stopped(), done, total);
-    Ok(Forecast { seconds, busy_agents, done, total, checkpoint })
+    Ok(Forecast { seconds, busy_agents, load, done, total, checkpoint })
 }
 
 /// Seconds of a whole run. The last measured duration is that of the rounds that were done, unless the run has finished.

@@ -31,7 +31,7 @@ pub use check_report::{CheckReport, ClassCounts, DataContent, DataReport, Planne
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, run_to_resume};
-pub use forecast::{BANDWIDTH, Forecast, LATENCY, forecast};
+pub use forecast::{BANDWIDTH, Forecast, LATENCY, MESSAGE, forecast};
 pub use length::doubling_command;
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};

@@ -2,7 +2,7 @@
 
 use super::error::JobError;
 use crate::cluster::mpi::World;
-use crate::cluster::simulate::Network;
+use crate::cluster::simulate::{Load, Network};
 use crate::cluster::{self, AnyMethod, Checkpoint, JobOptions, Outcome, Recorder};
 use std::cell::RefCell;
 
@@ -20,8 +20,17 @@ pub enum Ranks<'a> {
 pub struct VirtualRanks {
     /// The ranks and the network between them.
     pub network: Network,
-    /// Seconds on the virtual cluster of each method that was carried out: of the preparation, then of the run.
-    pub seconds: RefCell<Vec<f64>>,
+    /// What each method showed that was carried out: the preparation, then the run.
+    pub parts: RefCell<Vec<Part>>,
+}
+
+/// What virtual ranks showed while they carried out a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Seconds on the virtual cluster.
+    pub seconds: f64,
+    /// The most that a rank sent and received for one request.
+    pub load: Load,
 }
 
 impl Ranks<'_> {
@@ -62,9 +71,9 @@ impl Ranks<'_> {
             Self::One => Some(cluster::threads::run_any(method, options, saved, recorder)?),
             Self::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, recorder),
             Self::Virtual(ranks) => {
-                let (outcome, seconds) = cluster::simulate::run_measured(method, options, ranks.network, saved, recorder)?;
-                ranks.seconds.borrow_mut().push(seconds);
-                Some(outcome)
+                let measured = cluster::simulate::run_measured(method, options, ranks.network, saved, recorder)?;
+                ranks.parts.borrow_mut().push(Part { seconds: measured.seconds, load: measured.load });
+                Some(measured.outcome)
             }
         })
     }

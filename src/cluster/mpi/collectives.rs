@@ -2,7 +2,7 @@
 
 use super::super::body::Body;
 use super::super::fault::{Action, Activity, Fault};
-use super::super::layout::Rank;
+use super::super::layout::{AgentId, Rank};
 use super::super::packet::{Packet, Posted, Reduction};
 use super::comm::Comm;
 use super::frame::{Frame, Incoming, PIECE, test};
@@ -147,6 +147,8 @@ type Reduced<N> = (Arc<Posted>, Body<N>);
 /// The sum that is being computed.
 struct Current<N: Number> {
     request: Arc<Posted>,
+    /// An agent on this rank that has contributed.
+    from: AgentId,
     contribution: Body<N>,
     /// While ranks compare lengths: (length, −length) of this rank, and the maximum of each over ranks. On the heap, because MPI keeps
     /// their addresses.
@@ -197,7 +199,7 @@ impl<N: Number> Reductions<N> {
             };
             let [_, [most, least]] = *lengths;
             if most != -least {
-                let agent = current.request.members.first().map(|member| member.agent);
+                let agent = Some(current.from);
                 let own = current.contribution.len();
                 return Err(Activity { method, rank, agent, action: Action::Communicating }.fault(format!(
                     "bodies of one sum differ in length: {own} values on this rank, from {} to {most} on all ranks (request {})",
@@ -232,6 +234,7 @@ impl<N: Number> Reductions<N> {
         };
         Current {
             request: contribution.request,
+            from: contribution.from,
             contribution: contribution.contribution,
             lengths: Some(lengths),
             sum: Vec::new(),

@@ -156,7 +156,7 @@ impl<N: Number> Transport<N> {
             wire: Wire::new(world),
             broadcasts: broadcasts.then(|| Broadcasts::new(world)),
             reduces,
-            reductions: if reduces { Reductions::new(world, hosting.contains(&world.rank())) } else { None },
+            reductions: if reduces { Reductions::new(world, hosting.contains(world.rank())) } else { None },
         }
     }
 
@@ -221,7 +221,7 @@ fn event_loop<N: Number>(
     clock: &Clock,
     recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::new(transport.wire.size());
     let mut outcome = None;
     let (rank, method) = (transport.wire.rank(), node.method());
     let fault = |cause| wire_fault(method, rank, cause);

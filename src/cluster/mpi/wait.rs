@@ -1,5 +1,6 @@
-//! Back-off while polling MPI: poll briefly, then nap for a sixteenth of the time waited so far.
+//! Back-off while polling MPI: poll briefly, then nap for a small part of the time waited so far.
 
+use super::super::nap::Naps;
 use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};
 
@@ -7,25 +8,21 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_micros(50);
 /// The same while a message is in flight: naps would delay it.
 const POLL_MOVING: Duration = Duration::from_millis(1);
-/// The longest nap: bounds the CPU time of a long wait.
-const MAX_NAP: Duration = Duration::from_millis(10);
-/// A nap is this fraction of the time waited so far, so that naps lengthen a wait by at most 6 %.
-const FRACTION: u32 = 16;
-
 /// The time since the last event.
 pub(super) struct Backoff {
     since: Instant,
+    naps: Naps,
 }
 
 impl Backoff {
-    pub fn new() -> Self {
+    pub fn new(ranks: usize) -> Self {
         // The kernel's default timer slack of 50 µs is longer than the first naps.
         #[cfg(target_os = "linux")]
         // SAFETY: sets a number of the calling thread; takes no pointers.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1000_u64, 0_u64, 0_u64, 0_u64);
         }
-        Self { since: Instant::now() }
+        Self { since: Instant::now(), naps: Naps::new(ranks) }
     }
 
     /// Notes an event.
@@ -40,6 +37,6 @@ impl Backoff {
             std::thread::yield_now();
             return results.try_recv().ok();
         }
-        results.recv_timeout((waited / FRACTION).min(MAX_NAP)).ok()
+        results.recv_timeout(self.naps.after(waited)).ok()
     }
 }

@@ -47,6 +47,11 @@ impl<N: Number> Wire<N> {
         self.rank
     }
 
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// Whether all sends and receives have completed.
     pub fn is_quiet(&mut self) -> bool {
         self.drop_sent();

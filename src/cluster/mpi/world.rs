@@ -179,7 +179,7 @@ impl World {
         let length = mine.len() as c_int;
         let mut lengths: Vec<c_int> = vec![0; self.comm.size() as usize];
         // SAFETY: the numbers outlive the wait, and there is a place for that of every rank.
-        complete(|request| unsafe {
+        self.complete(|request| unsafe {
             let (send, receive) = ((&raw const length).cast::<c_void>(), lengths.as_mut_ptr().cast());
             ffi::MPI_Igather(send, 1, ffi::RSMPI_INT32_T, receive, 1, ffi::RSMPI_INT32_T, 0, comm, request)
         });
@@ -199,7 +199,7 @@ impl World {
         let mut all = vec![0_u8; total.max(1)];
         let mine = if mine.is_empty() { &[0][..] } else { mine };
         // SAFETY: lengths and starts outlive the wait, and the pieces lie side by side within the buffer; only rank 0 receives.
-        complete(|request| unsafe {
+        self.complete(|request| unsafe {
             let (send, receive) = (mine.as_ptr().cast::<c_void>(), all.as_mut_ptr().cast());
             let kind = ffi::RSMPI_UINT8_T;
             ffi::MPI_Igatherv(send, length, kind, receive, lengths.as_ptr(), starts.as_ptr(), kind, 0, comm, request)
@@ -214,11 +214,11 @@ impl World {
         let comm = self.comm.as_raw();
         let mut len = bytes.len() as u64;
         // SAFETY: the number outlives the wait.
-        complete(|request| unsafe { ffi::MPI_Ibcast((&raw mut len).cast(), 1, ffi::RSMPI_UINT64_T, root, comm, request) });
+        self.complete(|request| unsafe { ffi::MPI_Ibcast((&raw mut len).cast(), 1, ffi::RSMPI_UINT64_T, root, comm, request) });
         bytes.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
         for piece in bytes.chunks_mut(PIECE) {
             // SAFETY: the bytes outlive the wait; a piece's length fits a C int.
-            complete(|request| unsafe {
+            self.complete(|request| unsafe {
                 ffi::MPI_Ibcast(piece.as_mut_ptr().cast(), piece.len() as c_int, ffi::RSMPI_UINT8_T, root, comm, request)
             });
         }
@@ -234,7 +234,7 @@ impl World {
         let own = if mine.is_ok() { self.comm.size() } else { self.comm.rank() };
         let mut lowest = own;
         // SAFETY: both numbers outlive the wait.
-        complete(|request| unsafe {
+        self.complete(|request| unsafe {
             let (send, receive) = ((&raw const own).cast::<c_void>(), (&raw mut lowest).cast());
             ffi::MPI_Iallreduce(send, receive, 1, ffi::RSMPI_INT32_T, ffi::RSMPI_MIN, self.comm.as_raw(), request)
         });
@@ -258,7 +258,20 @@ impl World {
     /// Waits for all ranks.
     pub(super) fn barrier(&self) {
         // SAFETY: takes no buffers.
-        complete(|request| unsafe { ffi::MPI_Ibarrier(self.comm.as_raw(), request) });
+        self.complete(|request| unsafe { ffi::MPI_Ibarrier(self.comm.as_raw(), request) });
+    }
+
+    /// Starts an MPI operation and waits for its completion.
+    fn complete(&self, start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
+        let mut request = MaybeUninit::uninit();
+        // MPI ends the job on an error, so the return code carries no information.
+        start(request.as_mut_ptr());
+        // SAFETY: the operation has written its request.
+        let mut request = unsafe { request.assume_init() };
+        let (backoff, no_results) = (Backoff::new(self.size() as usize), crossbeam_channel::never::<()>());
+        while !test(&mut request) {
+            backoff.wait(&no_results, false);
+        }
     }
 }
 
@@ -268,18 +281,5 @@ impl Drop for World {
         if std::thread::panicking() {
             self.abort(super::EXIT_CODE);
         }
-    }
-}
-
-/// Starts an MPI operation and waits for its completion.
-fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
-    let mut request = MaybeUninit::uninit();
-    // MPI ends the job on an error, so the return code carries no information.
-    start(request.as_mut_ptr());
-    // SAFETY: the operation has written its request.
-    let mut request = unsafe { request.assume_init() };
-    let (backoff, no_results) = (Backoff::new(), crossbeam_channel::never::<()>());
-    while !test(&mut request) {
-        backoff.wait(&no_results, false);
     }
 }

@@ -66,7 +66,7 @@ fn a_transfer_is_saved_by_the_rank_that_is_asked_to() {
         node.handle(packet(Head::Quiesce { expected: vec![(1, 7)], saved_here: saved_here.clone(), wants_states: true }, &[]))
             .unwrap();
         assert_eq!(sent_states(&mut node), None, "the transfer has not arrived");
-        node.handle(packet(Head::Total { request: 7, part: 0, parts: 1, to: vec![1] }, &[2.5, 3.5])).unwrap();
+        node.handle(packet(Head::Total { request: 7, part: 0, parts: 1, to: Ranges::new([1]) }, &[2.5, 3.5])).unwrap();
         let saved = node.out.drain(..).find_map(|(_, packet)| match packet.head {
             Head::Quiesced { transfers, .. } => Some(transfers),
             _ => None,

@@ -1,0 +1,41 @@
+//! How long a rank naps while it waits for messages.
+
+use super::tree;
+use std::time::Duration;
+
+/// The longest delay by naps of what passes through all levels of the tree of ranks: bounds the CPU time of a long wait.
+const LONGEST: Duration = Duration::from_millis(10);
+/// All naps on the way of a message through the tree are this fraction of the time waited so far, so that naps lengthen a wait by at most
+/// 6 %.
+const FRACTION: u32 = 16;
+
+/// The naps of each of these ranks.
+#[derive(Clone, Copy)]
+pub(super) struct Naps {
+    /// The levels of the tree.
+    levels: u32,
+}
+
+impl Naps {
+    pub fn new(ranks: usize) -> Self {
+        Self { levels: tree::depth(ranks).max(1) }
+    }
+
+    /// The next nap of a rank that has waited so long.
+    pub fn after(self, waited: Duration) -> Duration {
+        (waited / FRACTION).min(LONGEST) / self.levels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn naps_of_all_levels_are_a_sixteenth_of_the_wait() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Naps::new(2).after(second / 10), second / 160);
+        assert_eq!(Naps::new(4096).after(second / 10), second / 160 / 12);
+        assert_eq!((Naps::new(1).after(second), Naps::new(1024).after(second)), (LONGEST, LONGEST / 10));
+    }
+}

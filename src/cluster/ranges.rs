@@ -1,0 +1,150 @@
+//! Ascending lists of agents or ranks, kept as ranges: thousands in a row take a few bytes in a message.
+
+use serde::{Deserialize, Serialize};
+
+/// An ascending list of numbers of agents or ranks. Only a list that a method has posted by mistake has a number twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ranges(Vec<Consecutive>);
+
+/// The numbers from `first` up to, but without, `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Consecutive {
+    first: u32,
+    end: u32,
+}
+
+impl Consecutive {
+    fn len(self) -> u32 {
+        self.end.saturating_sub(self.first)
+    }
+}
+
+impl Ranges {
+    /// Numbers in any order.
+    pub fn new(numbers: impl IntoIterator<Item = u32>) -> Self {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        let mut ranges: Vec<Consecutive> = Vec::new();
+        for number in numbers {
+            match ranges.last_mut() {
+                Some(last) if last.end == number => last.end += 1,
+                _ => ranges.push(Consecutive { first: number, end: number + 1 }),
+            }
+        }
+        Self(ranges)
+    }
+
+    /// The union of ranges from a first number up to, but without, an end. They may overlap.
+    pub fn union(ranges: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        let ranges = ranges.into_iter().filter(|(first, end)| first < end);
+        let mut ranges: Vec<Consecutive> = ranges.map(|(first, end)| Consecutive { first, end }).collect();
+        ranges.sort_unstable();
+        let mut union: Vec<Consecutive> = Vec::new();
+        for range in ranges {
+            match union.last_mut() {
+                Some(last) if range.first <= last.end => last.end = last.end.max(range.end),
+                _ => union.push(range),
+            }
+        }
+        Self(union)
+    }
+
+    /// The same numbers and this one.
+    pub fn with(&self, number: u32) -> Self {
+        Self::union(self.bounds().chain([(number, number + 1)]))
+    }
+
+    /// First number and end of each range.
+    pub fn bounds(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.0.iter().map(|range| (range.first, range.end))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flat_map(|range| range.first..range.end)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|range| range.len() as usize).sum()
+    }
+
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().map(|range| range.first)
+    }
+
+    pub fn last(&self) -> Option<u32> {
+        self.0.last().and_then(|range| range.end.checked_sub(1))
+    }
+
+    pub fn contains(&self, number: u32) -> bool {
+        self.count_within(number, u64::from(number) + 1) > 0
+    }
+
+    /// How many of the numbers are at least `first` and less than `end`.
+    pub fn count_within(&self, first: u32, end: u64) -> usize {
+        let within = |range: &Consecutive| u64::from(range.end).min(end).saturating_sub(u64::from(range.first.max(first)));
+        self.0.iter().map(|range| within(range) as usize).sum()
+    }
+
+    /// How many of the numbers come before this one, if it is among them.
+    pub fn position(&self, number: u32) -> Option<usize> {
+        self.contains(number).then(|| self.count_within(0, number.into()))
+    }
+
+    /// The number before which so many others come.
+    pub fn get(&self, position: usize) -> Option<u32> {
+        let mut before = position;
+        for range in &self.0 {
+            if before < range.len() as usize {
+                return Some(range.first + before as u32);
+            }
+            before -= range.len() as usize;
+        }
+        None
+    }
+
+    /// A number that is in the list twice.
+    pub fn repeated(&self) -> Option<u32> {
+        self.0.windows(2).find(|pair| pair[1].first < pair[0].end).map(|pair| pair[1].first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_the_numbers_that_it_was_made_of() {
+        for numbers in [vec![], vec![7], vec![0, 1, 2, 3], vec![1, 3, 4, 5, 9, 10], vec![4, 2, 0]] {
+            let ranges = Ranges::new(numbers.clone());
+            let mut sorted = numbers;
+            sorted.sort_unstable();
+            assert_eq!(ranges.iter().collect::<Vec<_>>(), sorted);
+            assert_eq!((ranges.len(), ranges.is_empty()), (sorted.len(), sorted.is_empty()));
+            assert_eq!((ranges.first(), ranges.last()), (sorted.first().copied(), sorted.last().copied()));
+            assert_eq!(ranges.repeated(), None);
+            for number in 0..12 {
+                assert_eq!(ranges.position(number), sorted.iter().position(|&other| other == number));
+                assert_eq!(ranges.get(number as usize), sorted.get(number as usize).copied());
+            }
+            assert_eq!(ranges.count_within(2, 5), sorted.iter().filter(|&&number| (2..5).contains(&number)).count());
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_there_twice_is_found() {
+        assert_eq!(Ranges::new([0, 1, 2, 2, 3]).repeated(), Some(2));
+        assert_eq!(Ranges::new([5, 5]).repeated(), Some(5));
+    }
+
+    #[test]
+    fn a_union_has_every_number_once() {
+        let union = Ranges::union([(4, 6), (0, 2), (1, 3), (3, 3), (9, 10)]);
+        assert_eq!(union, Ranges::new([0, 1, 2, 4, 5, 9]));
+        assert_eq!(union.with(3), Ranges::new([0, 1, 2, 3, 4, 5, 9]));
+        assert_eq!(union.with(0), union);
+    }
+}
