@@ -1,4 +1,5 @@
-//! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls of a run.
+//! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls of a run, and does work
+//! that takes less time than waking a worker.
 //!
 //! Median times of collectives relative to point-to-point messages (below 1, collectives are faster), from four runs of
 //! `cargo worker --worker messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
@@ -32,6 +33,7 @@ use super::node::Node;
 use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
 use super::run::{Outcome, Recorder, serve_recorder};
+use super::short_work::ShortWork;
 use super::timeline::{Doing, SHORTEST_WAIT};
 use super::work::{Completed, WorkerContext};
 use super::workers::Workers;
@@ -110,6 +112,7 @@ fn run_typed<N: Number>(
         timeline: options.timeline,
         thread: 0,
     };
+    let mut short_work = ShortWork::new(worker.clone());
     let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
@@ -127,7 +130,9 @@ fn run_typed<N: Number>(
     }));
     // A panic of the engine itself must not unwind past here: that would finalize MPI, which waits for the other ranks forever.
     let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
-    let result = guard(activity, || Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &clock, recorder))));
+    let result = guard(activity, || {
+        Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &mut short_work, &clock, recorder)))
+    });
     match result.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => abort_job(world, &mut transport.wire, fault),
@@ -218,6 +223,7 @@ fn event_loop<N: Number>(
     node: &mut Node<N>,
     transport: &mut Transport<N>,
     workers: &Workers<N>,
+    short_work: &mut ShortWork<N>,
     clock: &Clock,
     recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
@@ -238,9 +244,15 @@ fn event_loop<N: Number>(
                 transport.wire.send(to, packet).map_err(fault)?;
             }
         }
-        for job in node.work.drain(..) {
-            workers.submit(job);
+        let working = Instant::now();
+        match short_work.run(std::mem::take(&mut node.work)) {
+            Ok(done) => {
+                busy |= !done.is_empty();
+                done.into_iter().try_for_each(|completed| node.complete(completed))?;
+            }
+            Err(works) => works.into_iter().for_each(|work| workers.submit(work)),
         }
+        let worked = working.elapsed().as_secs_f64();
         busy |= progress_collectives(node, transport)?;
         while let Some(packet) = transport.wire.receive().map_err(fault)? {
             busy = true;
@@ -248,6 +260,7 @@ fn event_loop<N: Number>(
         }
         while let Ok(completed) = workers.results.try_recv() {
             busy = true;
+            short_work.observe(&completed);
             node.complete(completed)?;
         }
         if outcome.is_none() {
@@ -268,12 +281,13 @@ fn event_loop<N: Number>(
         node.usage.seconds += seconds;
         let is_idle = !is_active && completed.is_none() && workers.are_idle();
         if is_active || is_idle && transport.is_moving() {
-            node.usage.messages += (seconds - (node.saved_seconds - saved_before)).max(0.0);
+            node.usage.messages += (seconds - worked - (node.saved_seconds - saved_before)).max(0.0);
         } else if is_idle {
             node.usage.idle += seconds;
         }
         note_idle(node, &mut idle_since, is_idle, began);
         if let Some(completed) = completed {
+            short_work.observe(&completed);
             node.complete(completed)?;
         }
     }
