@@ -36,11 +36,11 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Sweep(args) => sweep::run(args, registry),
         Command::Env(args) => env::run(args),
         Command::Predict(args) => predict::run(args, registry),
+        Command::Scale(args) => scale::run(args, registry),
         // The other subcommands run in a single process, however many were launched.
         _ if !speaks => Ok(ExitCode::SUCCESS),
         Command::Init(args) => init::run(args, registry),
         Command::Check(args) => check::run(args, registry),
-        Command::Scale(args) => scale::run(args, registry),
         Command::Import(args) => import::run(args),
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),

@@ -3,6 +3,7 @@
 use super::output::print;
 use super::resources::{self, memory_of_this_machine};
 use super::run::parse_override;
+use crate::cluster::mpi::{MessageCosts, World, measure_network};
 use crate::cluster::simulate::{Load, Network};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
 use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE, check, forecast};
@@ -28,6 +29,7 @@ Examples:
   mpibayes scale my.toml
   mpibayes scale my.toml --set agents=256 --measure 60
   mpibayes scale my.toml --ranks 1,8,64 --latency 2 --bandwidth 12      # InfiniBand
+  srun -N 2 -n 2 mpibayes scale my.toml                                 # the network between two nodes is measured
   mpibayes scale my.toml --json > scale.json";
 
 /// Arguments of `mpibayes scale`.
@@ -49,15 +51,15 @@ pub struct ScaleArgs {
     /// Seconds for which the run is carried out for each number of ranks
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub measure: u64,
-    /// Microseconds that a message takes from one rank to another
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 1e6 * LATENCY, value_parser = positive)]
-    pub latency: f64,
-    /// Gigabytes that a rank sends and receives per second
-    #[arg(long, value_name = "GB/S", default_value_t = 1e-9 * BANDWIDTH, value_parser = positive)]
-    pub bandwidth: f64,
-    /// Microseconds that a rank takes to send or receive a message besides that
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 1e6 * MESSAGE, value_parser = positive)]
-    pub message: f64,
+    /// Microseconds that a message takes from one rank to another [default: measured under mpirun, otherwise 10]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = positive)]
+    pub latency: Option<f64>,
+    /// Gigabytes that a rank sends and receives per second [default: measured under mpirun, otherwise 1]
+    #[arg(long, value_name = "GB/S", value_parser = positive)]
+    pub bandwidth: Option<f64>,
+    /// Microseconds that a rank takes to send or receive a message besides that [default: measured under mpirun, otherwise 2]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = positive)]
+    pub message: Option<f64>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -88,6 +90,10 @@ struct Row {
 
 #[derive(Serialize)]
 struct Report<'a> {
+    /// Seconds, bytes per second, seconds.
+    latency: f64,
+    bandwidth: f64,
+    message: f64,
     rows: &'a [Row],
     advice: String,
 }
@@ -97,6 +103,10 @@ struct Report<'a> {
 /// # Errors
 /// If the run cannot be run, or does not fit into the memory of this machine.
 pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let costs = message_costs(args)?;
+    if !World::is_primary() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let file = RunFile::read(&args.file, &args.set)?;
     if sweep::is_sweep(&file) {
         bail!("{}: a sweep has several runs; give the file of one, or fix its keys with --set", args.file.display());
@@ -109,8 +119,8 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     ensure!(fits, "{}: all agents together do not fit into the memory of this machine", args.file.display());
     results::listen();
     let counts = counts(args, &report);
-    let network =
-        |ranks| Network { ranks, latency: 1e-6 * args.latency, bandwidth: 1e9 * args.bandwidth, message: 1e-6 * args.message };
+    let MessageCosts { latency, bandwidth, message } = costs;
+    let network = |ranks| Network { ranks, latency, bandwidth, message };
     let mut rows: Vec<Row> = Vec::new();
     for (place, &ranks) in counts.iter().enumerate() {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
@@ -144,11 +154,25 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         }
     };
     let shown = match args.json {
-        true => serde_json::to_string_pretty(&Report { rows: &rows, advice })? + "\n",
-        false => format!("{}{advice}\n{}", table(&rows), note(args)),
+        true => serde_json::to_string_pretty(&Report { latency, bandwidth, message, rows: &rows, advice })? + "\n",
+        false => format!("{}{advice}\n{}", table(&rows), note(args, &costs)),
     };
     print(&shown)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What messages cost: as given, else as measured between the ranks of this job, else as usual.
+fn message_costs(args: &ScaleArgs) -> anyhow::Result<MessageCosts> {
+    let measured = match World::is_launched() {
+        true => measure_network(&World::start()?).map_err(anyhow::Error::msg)?,
+        false => None,
+    };
+    let usual = measured.unwrap_or(MessageCosts { latency: LATENCY, bandwidth: BANDWIDTH, message: MESSAGE });
+    Ok(MessageCosts {
+        latency: args.latency.map_or(usual.latency, |given| 1e-6 * given),
+        bandwidth: args.bandwidth.map_or(usual.bandwidth, |given| 1e9 * given),
+        message: args.message.map_or(usual.message, |given| 1e-6 * given),
+    })
 }
 
 /// The numbers of ranks: each twice the one before, and in the end one rank for each agent.
@@ -229,6 +253,11 @@ fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agents: u32, mos
     format!("{ask}: {loss}. {reason}")
 }
 
+/// At most three decimals.
+fn short(number: f64) -> String {
+    format!("{number:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
@@ -248,12 +277,15 @@ fn table(rows: &[Row]) -> String {
     ])
 }
 
-fn note(args: &ScaleArgs) -> String {
+fn note(args: &ScaleArgs, costs: &MessageCosts) -> String {
     format!(
-        "note: times are extrapolated from {} s of the run for each row on this machine, with a latency of {} µs and {} GB/s between ranks, and \
-         {} µs of a rank for each message. Reading data, saving, and what follows the last round come on top. Other work on this machine makes \
-         them longer. Messages are the most that a rank sends or receives for one request of the server\n",
-        args.measure, args.latency, args.bandwidth, args.message
+        "note: times are extrapolated from {} s of the run for each row on this machine, with a latency of {} µs and {} GB/s between \
+         ranks, and {} µs of a rank for each message. Reading data, saving, and what follows the last round come on top. Other work on this \
+         machine makes them longer. Messages are the most that a rank sends or receives for one request of the server\n",
+        args.measure,
+        short(1e6 * costs.latency),
+        short(1e-9 * costs.bandwidth),
+        short(1e6 * costs.message)
     )
 }
 

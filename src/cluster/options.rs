@@ -96,9 +96,9 @@ pub enum RequestDelivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IntegerSums {
-    /// By all-reduce, but in slices if the sums are large and nearly all of their terms 0, which slices leave out.
+    /// By all-reduce, but by messages if the sums are large and nearly all of their terms 0, which messages leave out.
     Auto,
-    /// In slices, each added by one rank.
+    /// By messages along trees of ranks.
     PointToPoint,
     /// On each rank first, then by `MPI_Iallreduce`.
     Allreduce,
@@ -108,7 +108,7 @@ pub enum IntegerSums {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sums {
-    /// In slices, each added by one rank in agent order.
+    /// By messages along trees of ranks, in an order that depends on the numbers of the agents alone.
     PointToPoint,
     /// On each rank first, then by `MPI_Iallreduce`.
     Allreduce,

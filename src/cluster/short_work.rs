@@ -5,6 +5,8 @@ use super::method::Order;
 use super::work::{Completed, Work, WorkerContext};
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Seconds of work that are not worth waking a thread, which takes about a fifth of this.
 const SHORT: f64 = 50e-6;
@@ -18,6 +20,7 @@ pub(super) struct ShortWork<N: Number> {
     worker: Option<WorkerContext<N>>,
     server: RecentTimes,
     agents: BTreeMap<AgentId, RecentTimes>,
+    is_under_way: Arc<AtomicBool>,
 }
 
 /// How long the last works took.
@@ -42,7 +45,17 @@ impl<N: Number> ShortWork<N> {
     pub fn new(worker: WorkerContext<N>) -> Self {
         // Storing draws takes time that is not known.
         let is_possible = worker.method.order() == Order::Posted && worker.store.is_none();
-        Self { worker: is_possible.then_some(worker), server: RecentTimes::default(), agents: BTreeMap::new() }
+        Self {
+            worker: is_possible.then_some(worker),
+            server: RecentTimes::default(),
+            agents: BTreeMap::new(),
+            is_under_way: Arc::default(),
+        }
+    }
+
+    /// Whether work is being done here, for other threads.
+    pub fn is_under_way(&self) -> Arc<AtomicBool> {
+        self.is_under_way.clone()
     }
 
     /// Does works that are expected to be short together, and returns their results; otherwise returns the works. Those that observe the
@@ -53,9 +66,11 @@ impl<N: Number> ShortWork<N> {
             return Err(works);
         };
         let mut all = Vec::with_capacity(2 * works.len());
+        self.is_under_way.store(true, Ordering::Relaxed);
         for work in works {
             work.run(worker, |completed| all.push(completed));
         }
+        self.is_under_way.store(false, Ordering::Relaxed);
         all.iter().for_each(|completed| self.observe(completed));
         Ok(all)
     }

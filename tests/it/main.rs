@@ -25,6 +25,7 @@ mod recalibrate;
 mod resume;
 mod rules;
 mod run;
+mod scale;
 mod sparse;
 mod sweep;
 mod tables;

@@ -15,11 +15,13 @@
 mod collectives;
 mod comm;
 mod frame;
+mod ping;
 mod wait;
 mod watchdog;
 mod wire;
 mod world;
 
+pub use ping::{MessageCosts, measure_network};
 pub use watchdog::{LastBeat, Silence};
 pub use world::{World, WorldError};
 
@@ -44,6 +46,7 @@ use std::collections::VecDeque;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wait::Backoff;
 use wire::Wire;
@@ -113,14 +116,15 @@ fn run_typed<N: Number>(
         thread: 0,
     };
     let mut short_work = ShortWork::new(worker.clone());
+    let is_main_at_work = short_work.is_under_way();
     let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
         // SAFETY: as above.
-        if unsafe { libc::pthread_self() } == main {
-            // No thread is left to exchange messages; the launcher ends the job when this process ends with an error.
+        if unsafe { libc::pthread_self() } == main || is_main_at_work.load(Ordering::Relaxed) {
+            // The main thread cannot end the job, as it does what is failing; the launcher does when this process ends with an error.
             fault.print();
         } else {
             // The main thread ends the job; this thread keeps the process alive until then.

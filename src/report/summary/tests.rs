@@ -18,7 +18,7 @@ fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Ro
 
 fn write(folder: &Path, rounds: u64) -> PathBuf {
     let mut rows = vec![
-        row("traffic", rounds, None, &[("tasks_messages", 1200.0), ("tasks_bytes", 3.5e6), ("slices_of_sums_messages", 3.0)]),
+        row("traffic", rounds, None, &[("tasks_messages", 1200.0), ("tasks_bytes", 3.5e6), ("parts_of_sums_messages", 3.0)]),
         row("metrics", rounds, Some(0), &[("accuracy", 0.1)]),
     ];
     for step in 1..=rounds {

@@ -1,0 +1,71 @@
+//! `mpibayes scale`: its table, the network that it measures, and how the messages of a rank grow with the number of ranks.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::harness::Cli;
+use serde_json::Value;
+
+/// Run files with short rounds and a step, so that nothing is tuned: the name of each, and its tables of model and method.
+const METHODS: [(&str, &str); 7] = [
+    ("svgd", "[method]\nname = \"svgd\"\nparticles = 4\nrounds = 50\nsteps = 2\n"),
+    ("dsvgd", "[method]\nname = \"dsvgd\"\nparticles = 4\nrounds = 300\nlocal_steps = 2\n"),
+    ("p_dsvgd", "[method]\nname = \"p_dsvgd\"\nparticles = 4\nrounds = 40\nlocal_steps = 2\n"),
+    ("pvi", "[method]\nname = \"pvi\"\nrounds = 40\n"),
+    ("dsgld", "[method]\nname = \"dsgld\"\nchains = 2\nrounds = 100\nburn_in = 20\nstep = 0.001\nbatch = 5\n"),
+    ("ec_sghmc", "[method]\nname = \"ec_sghmc\"\nsteps = 200\nburn_in = 20\nstep = 0.01\nbatch = 5\n"),
+    ("hmc", "[method]\nname = \"hmc\"\nchains = 2\ndraws = 20\nburn_in = 20\n"),
+];
+
+fn folder() -> Cli {
+    let cli = Cli::new();
+    let row = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][(i * 7) % 11 / 6]);
+    cli.write("a.csv", (0..800).map(row).collect::<String>());
+    cli.succeed("import a.csv -o a.h5");
+    for (name, method) in METHODS {
+        let head = "seed = 3\nagents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n";
+        cli.write(&format!("{name}.toml"), format!("{head}{method}[evaluate]\nevery = 0\nbias = false\n"));
+    }
+    cli
+}
+
+/// The most messages and bytes of a rank for one request, with as many agents as ranks.
+fn busiest(cli: &Cli, file: &str, ranks: u32) -> (u64, u64) {
+    let shown = cli.json(&format!("scale {file} --set agents={ranks} --ranks {ranks} --measure 1 --json"));
+    let row = &shown["rows"][0];
+    let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("{file}: {shown}"));
+    (number("messages"), number("bytes"))
+}
+
+#[test]
+fn the_messages_of_a_rank_grow_with_the_logarithm_of_their_number() {
+    let cli = folder();
+    cli.succeed("data make topics --documents 300 --words 400 --topics 3 --tokens 10 -o t.h5");
+    let topics = "seed = 3\nagents = 4\n[data]\nfile = \"t.h5\"\n[model]\nname = \"lda\"\ntopics = 200\n[method]\nname = \"adlda\"\nrounds = 4\nburn_in = 2\nthin = 1\n\
+                  [evaluate]\nevery = 0\n[cluster.collectives]\ninteger_sums = \"point_to_point\"\n";
+    cli.write("adlda.toml", topics);
+    for name in METHODS.iter().map(|(name, _)| *name).chain(["adlda"]) {
+        let file = format!("{name}.toml");
+        let (few, many) = (busiest(&cli, &file, 16), busiest(&cli, &file, 256));
+        // Request, reports, parts of a sum and its total: large sums have up to 16 parts.
+        let most = if name == "adlda" { 2 * (8 + 15) + 2 } else { 2 * 8 + 2 };
+        assert!((1..=most).contains(&many.0), "{name}: {few:?} of 16 ranks, {many:?} of 256");
+        // The logarithm of 256 is twice that of 16.
+        assert!(many.1 <= 2 * few.1.max(1) + few.1 / 2, "{name}: {few:?} of 16 ranks, {many:?} of 256");
+    }
+}
+
+#[test]
+fn the_table_names_the_ranks_that_are_worth_it_and_the_network_is_measured_under_mpirun() {
+    let cli = folder();
+    let shown = cli.stdout("scale svgd.toml --set agents=2 --ranks 1,2 --measure 1 --latency 3 --bandwidth 12.5");
+    assert!(shown.contains("efficiency") && shown.contains("\nask for "), "{shown}");
+    assert!(shown.contains("a latency of 3 µs and 12.5 GB/s between ranks, and 2 µs of a rank for each message"), "{shown}");
+    let ended = cli.mpirun(3, "scale svgd.toml --set agents=2 --ranks 2 --measure 1 --bandwidth 7 --json").succeed(&[]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let number = |name: &str| report[name].as_f64().unwrap();
+    // What is given is not measured; what is measured is not what is assumed without ranks.
+    assert_eq!(number("bandwidth"), 7e9);
+    assert!(number("latency") > 0.0 && number("message") > 0.0 && number("message") != 2e-6, "{report}");
+    assert_eq!(report["rows"][0]["ranks"], 2);
+    cli.refuse_usage("scale svgd.toml --latency 0", "write a number above 0");
+}
