@@ -296,27 +296,6 @@ fn needs_on_ranks_are_estimated() {
     assert!(cli.stdout("check sweep.toml --ranks 2").contains("for 2 runs that take as long as the first"));
 }
 
-/// A run that is cut and one that ends by itself, on one rank after the other in one process.
-#[test]
-fn times_on_more_and_more_ranks_are_shown_with_advice() {
-    let cli = folder();
-    cli.write("run.toml", VALID);
-    let long = cli.stdout("scale run.toml --set method.rounds=1000000 --measure 1");
-    let firsts: Vec<&str> = long.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(firsts[..5], ["ranks", "1", "2", "3", "ask"], "{long}");
-    let short: serde_json::Value =
-        serde_json::from_str(&cli.stdout("scale run.toml --ranks 4,1 --latency 1000 --measure 30 --json")).unwrap();
-    let (rows, advice) = (short["rows"].as_array().unwrap(), short["advice"].as_str().unwrap());
-    assert!(rows.len() == 2 && rows[0]["ranks"] == 1 && rows[0]["efficiency"] == 1.0, "{short}");
-    // A message takes a millisecond, and a round a few of them.
-    assert!(rows[1]["seconds"].as_f64().unwrap() > rows[0]["seconds"].as_f64().unwrap(), "{short}");
-    assert!(advice.starts_with("ask for 1 rank (") && advice.contains("The network limits it"), "{advice}");
-    assert!(!cli.exists("runs"));
-    cli.write("sweep.toml", VALID.to_owned() + "[sweep]\nseed = [1, 2]\n");
-    cli.alone("scale sweep.toml").refuse(&["sweep.toml: a sweep has several runs"]);
-    cli.alone("scale run.toml --latency 0").end(2, &["write a number above 0"]);
-}
-
 /// What is known before the run of the number of draws, and so of the disk that they take.
 #[test]
 fn draws_are_told_as_far_as_they_are_known() {

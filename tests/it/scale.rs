@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::harness::Cli;
-use serde_json::Value;
 
 /// Run files with short rounds and a step, so that nothing is tuned: the name of each, and its tables of model and method.
 const METHODS: [(&str, &str); 7] = [
@@ -54,18 +53,34 @@ fn the_messages_of_a_rank_grow_with_the_logarithm_of_their_number() {
     }
 }
 
+/// A run that is cut and one that ends by itself, on one rank after the other in one process.
 #[test]
-fn the_table_names_the_ranks_that_are_worth_it_and_the_network_is_measured_under_mpirun() {
+fn times_on_more_and_more_ranks_are_shown_with_advice() {
     let cli = folder();
-    let shown = cli.stdout("scale svgd.toml --set agents=2 --ranks 1,2 --measure 1 --latency 3 --bandwidth 12.5");
-    assert!(shown.contains("efficiency") && shown.contains("\nask for "), "{shown}");
-    assert!(shown.contains("a latency of 3 µs and 12.5 GB/s between ranks, and 2 µs of a rank for each message"), "{shown}");
+    let long = cli.stdout("scale svgd.toml --set agents=3 --set method.rounds=1000000 --measure 1 --latency 3 --bandwidth 12.5");
+    let firsts: Vec<&str> = long.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(firsts[..5], ["ranks", "1", "2", "3", "ask"], "{long}");
+    assert!(long.contains("a latency of 3 µs and 12.5 GB/s between ranks, and 2 µs of a rank for each message"), "{long}");
+    let short = cli.json("scale svgd.toml --ranks 4,1 --latency 1000 --measure 30 --json");
+    let (rows, advice) = (short["rows"].as_array().unwrap(), short["advice"].as_str().unwrap());
+    assert!(rows.len() == 2 && rows[0]["ranks"] == 1 && rows[0]["efficiency"] == 1.0, "{short}");
+    // A message takes a millisecond, and a round a few of them.
+    assert!(rows[1]["seconds"].as_f64().unwrap() > rows[0]["seconds"].as_f64().unwrap(), "{short}");
+    assert!(advice.starts_with("ask for 1 rank (") && advice.contains("The network limits it"), "{advice}");
+    assert!(!cli.exists("runs"));
+    cli.write("sweep.toml", cli.read("svgd.toml") + "[sweep]\nseed = [1, 2]\n");
+    cli.alone("scale sweep.toml").refuse(&["sweep.toml: a sweep has several runs"]);
+    cli.alone("scale svgd.toml --latency 0").end(2, &["write a number above 0"]);
+}
+
+#[test]
+fn the_network_is_measured_under_mpirun() {
+    let cli = folder();
     let ended = cli.mpirun(3, "scale svgd.toml --set agents=2 --ranks 2 --measure 1 --bandwidth 7 --json").succeed(&[]);
-    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let number = |name: &str| report[name].as_f64().unwrap();
     // What is given is not measured; what is measured is not what is assumed without ranks.
     assert_eq!(number("bandwidth"), 7e9);
     assert!(number("latency") > 0.0 && number("message") > 0.0 && number("message") != 2e-6, "{report}");
     assert_eq!(report["rows"][0]["ranks"], 2);
-    cli.refuse_usage("scale svgd.toml --latency 0", "write a number above 0");
 }
