@@ -1,31 +1,29 @@
 //! The state machine of one rank: takes packets and results of work, returns packets and work; without threads, clocks or MPI.
 
+mod saving;
+mod sums;
+
 use super::body::Body;
 use super::bundle::{Bundle, is_large};
 use super::checkpoint::Checkpoint;
 use super::codec::Raw;
-use super::coordinator::{Coordinator, total_packet};
+use super::coordinator::Coordinator;
 use super::erased::{Erased, ErasedAgent};
-use super::fault::{Action, Activity, Fault, guard};
+use super::fault::{Action, Activity, Fault};
 use super::layout::{AgentId, Layout, Rank};
 use super::members::{Member, Promise};
 use super::options::DrawStore;
-use super::packet::{
-    AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, RequestId, SavedBody, SavedTransfer, Traffic,
-};
+use super::packet::{AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, RequestId, SavedTransfer, Traffic};
 use super::packing::{is_large_and_sparse, wire_bytes};
-use super::placement::host;
-use super::ranges::Ranges;
 use super::record::Record;
 use super::request::Route;
-use super::states::{NotSaved, SavedState, StateStore, WriteState, in_memory};
-use super::sums::{Assembly, Step, Summation};
-use super::timeline::{Doing, Timeline};
+use super::states::{SavedState, StateStore};
+use super::sums::{Assembly, Summation};
+use super::timeline::Timeline;
 use super::tree;
-use super::usage::{RankUsage, peak_memory};
+use super::usage::RankUsage;
 use super::work::{Completed, Work};
 use crate::number::Number;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -264,19 +262,6 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Takes a sum that the driver has added by all-reduce.
-    pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
-        match &request.route {
-            Route::SumTo(to) => self.deliver(request.id, to, sum),
-            Route::Back | Route::Sum => {
-                if self.layout.hosting().first() == Some(self.rank) {
-                    self.send_total(request.id, (0, 1), &request.route, sum);
-                }
-                Ok(())
-            }
-        }
-    }
-
     /// Forwards a request to the ranks below this one in the tree of its ranks.
     fn forward(&mut self, request: &Arc<Posted>, is_to_all: bool, below: &[Rank], body: &Body<N>) {
         if let (Some(broadcasts), true) = (&mut self.broadcasts, is_to_all) {
@@ -347,75 +332,6 @@ impl<N: Number> Node<N> {
         let body = transfer.body.clone();
         self.transfers.insert(request, transfer);
         body
-    }
-
-    /// Delivers a whole sum to the server, or as a transfer to those of these agents that are on this rank.
-    fn deliver(&mut self, request: RequestId, to: &Ranges, body: Body<N>) -> Result<(), Fault> {
-        if to.is_empty() {
-            if let Some(coordinator) = &mut self.coordinator {
-                coordinator.receive_sum(request, body);
-            }
-            return self.advance_server();
-        }
-        let to: Vec<AgentId> = self.hosted.iter().copied().filter(|&agent| to.contains(agent)).collect();
-        if to.is_empty() {
-            return Ok(());
-        }
-        self.transfers.insert(request, Transfer { body, to: to.clone() });
-        for id in to {
-            self.advance_agent(id);
-        }
-        self.try_quiesce()
-    }
-
-    /// Sends a part of a total on its way to its receivers.
-    fn send_total(&mut self, request: RequestId, part: (u32, u32), route: &Route, body: Body<N>) {
-        let to = match route {
-            Route::SumTo(to) => to.clone(),
-            Route::Back | Route::Sum => Ranges::default(),
-        };
-        let (rank, packet) = total_packet(&self.layout, request, part, to, body);
-        self.send(rank, packet);
-    }
-
-    /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
-    fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
-        let ranks = self.layout.ranks_of(to);
-        let Some(at) = ranks.position(self.rank) else { return };
-        for child in tree::children(at, ranks.len(), part as usize) {
-            if let Some(rank) = ranks.get(child) {
-                self.send(rank, Packet { head: Head::Total { request, part, parts, to: to.clone() }, body: body.clone() });
-            }
-        }
-    }
-
-    /// Sends on the parts of a sum that are ready.
-    fn advance_sum(&mut self, id: RequestId) {
-        let Some(sum) = self.sums.get_mut(&id) else { return };
-        let Some(request) = sum.request().cloned() else { return };
-        if request.reduction.is_some() {
-            if let Some(reduction) = sum.take_local() {
-                self.traffic.count("sums of all", (reduction.contribution.len() * size_of::<N>()) as u64);
-                self.reductions.push(reduction);
-                self.sums.remove(&id);
-            }
-            return;
-        }
-        let steps = sum.advance();
-        if sum.is_finished() {
-            self.sums.remove(&id);
-        }
-        let ranks = self.layout.ranks_of(&request.members.agents());
-        for step in steps {
-            match step {
-                Step::Send { to, part, body } => {
-                    if let Some(rank) = ranks.get(to) {
-                        self.send(rank, Packet { head: Head::PartOfSum { request: id, part }, body });
-                    }
-                }
-                Step::Done { part, parts, total } => self.send_total(id, (part, parts), &request.route, total),
-            }
-        }
     }
 
     /// Sends the reports of a request to the rank above this one in the tree once all have arrived.
@@ -540,106 +456,6 @@ impl<N: Number> Node<N> {
         self.work.extend(work);
         self.send_all(out);
         Ok(())
-    }
-
-    fn try_quiesce(&mut self) -> Result<(), Fault> {
-        let (started, agents, transfers) = (self.started, &self.agents, &self.transfers);
-        let is_quiet = |waiting: &mut Quiescing| {
-            started
-                && agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
-                && waiting.expected.iter().all(|(_, transfer)| transfers.contains_key(transfer))
-        };
-        let Some(Quiescing { saved_here, wants_states, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
-        let recording = self.activity(None, Action::Recording);
-        let since = Instant::now();
-        let stored = self.store.as_ref().map_or(Ok(Vec::new()), |store| guard(recording, || store.flush()))?;
-        if self.store.is_some() {
-            self.note_saving(Doing::Recording, since);
-        }
-        let since = Instant::now();
-        let saved = if wants_states { self.save_states(&saved_here)? } else { Ok(Saved::default()) };
-        let saving_seconds = since.elapsed().as_secs_f64();
-        if wants_states {
-            self.note_saving(Doing::SavingStates, since);
-        }
-        let (Saved { agents, transfers }, failure) = match saved {
-            Ok(saved) => (saved, None),
-            Err(cause) => (Saved::default(), Some(cause)),
-        };
-        let records = std::mem::take(&mut self.records);
-        let traffic = std::mem::take(&mut self.traffic);
-        let spent: Vec<(AgentId, AgentTime)> = std::mem::take(&mut self.spent).into_iter().collect();
-        let usage = Box::new(RankUsage {
-            host: host(),
-            threads: self.threads,
-            thread_seconds: spent.iter().map(|(_, spent)| spent.total()).sum(),
-            peak_memory: peak_memory(),
-            ..std::mem::take(&mut self.usage)
-        });
-        let rank = self.rank;
-        let head = Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored, failure, saving_seconds, usage };
-        self.send(0, Packet { head, body: Body::empty() });
-        Ok(())
-    }
-
-    /// Notes a time of saving that ends now.
-    pub fn note_saving(&mut self, doing: Doing, since: Instant) {
-        let seconds = since.elapsed().as_secs_f64();
-        self.usage.saving += seconds;
-        self.saved_seconds += seconds;
-        if let Some(timeline) = &self.timeline {
-            timeline.add(doing, 0, None, None, since);
-        }
-    }
-
-    /// Saves the states of this rank's agents, and the transfers of these requests. The inner error is that of
-    /// the store, with which the run goes on.
-    fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
-        let fault = &RefCell::new(None);
-        let mut ids = Vec::with_capacity(self.agents.len());
-        let mut states: Vec<WriteState> = Vec::with_capacity(self.agents.len());
-        for (&id, hosted) in &self.agents {
-            if let Some(agent) = &hosted.agent {
-                let activity = self.activity(Some(id), Action::Saving);
-                ids.push(id);
-                states.push(Box::new(move |to| {
-                    guard(activity, || agent.write_state(to)).map_err(|failed| {
-                        let cause = failed.cause.clone();
-                        fault.replace(Some(failed));
-                        cause.into()
-                    })
-                }));
-            }
-        }
-        let mut transfers = Vec::with_capacity(self.transfers.len());
-        for (&request, transfer) in &self.transfers {
-            let encoding = saved_here.contains(&request).then(|| {
-                let (bytes, is_packed) = SavedBody::to_bytes(&transfer.body);
-                states.push(Box::new(move |to| Ok(to.write_all(&bytes)?)));
-                (transfer.body.len(), is_packed)
-            });
-            transfers.push((request, transfer.to.clone(), encoding));
-        }
-        let stored = match &self.states {
-            Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(states)))?,
-            None => in_memory(states),
-        };
-        let mut stored = match stored {
-            Ok(stored) => stored.into_iter(),
-            Err(NotSaved::State(cause)) => {
-                let of_agent = fault.take();
-                return Err(of_agent.unwrap_or_else(|| self.activity(None, Action::Saving).fault(cause.to_string())));
-            }
-            Err(NotSaved::Store(cause)) => return Ok(Err(format!("rank {}: {cause}", self.rank))),
-        };
-        let agents = ids.into_iter().zip(&mut stored).collect();
-        let mut saved_body = |(values, is_packed)| Some(SavedBody { values, is_packed, bytes: stored.next()? });
-        let saved_transfer = |(request, to, encoding): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
-            request,
-            to,
-            body: encoding.and_then(&mut saved_body),
-        };
-        Ok(Ok(Saved { agents, transfers: transfers.into_iter().map(saved_transfer).collect() }))
     }
 
     /// Ends the run on all ranks; only on rank 0.

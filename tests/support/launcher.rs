@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,23 @@ fn without_launcher(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// Whether `mpirun` is that of Open MPI, whose options differ from those of MPICH.
+fn is_open_mpi() -> bool {
+    static IS_OPEN_MPI: OnceLock<bool> = OnceLock::new();
+    *IS_OPEN_MPI.get_or_init(|| {
+        let version = without_launcher("mpirun").arg("--version").output();
+        version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("Open MPI"))
+    })
+}
+
 /// `mpirun` that may run as root, with more ranks than cores, which it does not bind: other tests run on the same cores.
 fn mpirun() -> Command {
     let mut command = without_launcher("mpirun");
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").args(["--oversubscribe", "--bind-to", "none"]);
+    command.args(["--bind-to", "none"]);
+    if is_open_mpi() {
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").arg("--oversubscribe");
+    }
     command
 }
 

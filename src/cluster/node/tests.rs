@@ -5,6 +5,7 @@ use crate::cluster::echo::Echo;
 use crate::cluster::erased::{ErasedServer, erase_shared};
 use crate::cluster::layout::Placement;
 use crate::cluster::method::Progress;
+use crate::cluster::ranges::Ranges;
 use crate::number::ByNumber;
 
 fn method() -> Erased<f64> {

@@ -1,0 +1,100 @@
+//! Sums on their way: what a rank contributes, what it passes on, and what it delivers.
+
+use super::super::body::Body;
+use super::super::coordinator::total_packet;
+use super::super::fault::Fault;
+use super::super::layout::AgentId;
+use super::super::packet::{Head, Packet, Posted, RequestId};
+use super::super::ranges::Ranges;
+use super::super::request::Route;
+use super::super::sums::Step;
+use super::super::tree;
+use super::{Node, Transfer};
+use crate::number::Number;
+
+impl<N: Number> Node<N> {
+    /// Takes a sum that the driver has added by all-reduce.
+    pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
+        match &request.route {
+            Route::SumTo(to) => self.deliver(request.id, to, sum),
+            Route::Back | Route::Sum => {
+                if self.layout.hosting().first() == Some(self.rank) {
+                    self.send_total(request.id, (0, 1), &request.route, sum);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Delivers a whole sum to the server, or as a transfer to those of these agents that are on this rank.
+    pub(super) fn deliver(&mut self, request: RequestId, to: &Ranges, body: Body<N>) -> Result<(), Fault> {
+        if to.is_empty() {
+            if let Some(coordinator) = &mut self.coordinator {
+                coordinator.receive_sum(request, body);
+            }
+            return self.advance_server();
+        }
+        let to: Vec<AgentId> = self.hosted.iter().copied().filter(|&agent| to.contains(agent)).collect();
+        if to.is_empty() {
+            return Ok(());
+        }
+        self.transfers.insert(request, Transfer { body, to: to.clone() });
+        for id in to {
+            self.advance_agent(id);
+        }
+        self.try_quiesce()
+    }
+
+    /// Sends a part of a total on its way to its receivers.
+    pub(super) fn send_total(&mut self, request: RequestId, part: (u32, u32), route: &Route, body: Body<N>) {
+        let to = match route {
+            Route::SumTo(to) => to.clone(),
+            Route::Back | Route::Sum => Ranges::default(),
+        };
+        let (rank, packet) = total_packet(&self.layout, request, part, to, body);
+        self.send(rank, packet);
+    }
+
+    /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
+    pub(super) fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
+        let ranks = self.layout.ranks_of(to);
+        let Some(at) = ranks.position(self.rank) else { return };
+        for child in tree::children(at, ranks.len(), part as usize) {
+            if let Some(rank) = ranks.get(child) {
+                self.send(rank, Packet { head: Head::Total { request, part, parts, to: to.clone() }, body: body.clone() });
+            }
+        }
+    }
+
+    /// Sends on the parts of a sum that are ready.
+    pub(super) fn advance_sum(&mut self, id: RequestId) {
+        let Some(sum) = self.sums.get_mut(&id) else { return };
+        let Some(request) = sum.request().cloned() else { return };
+        if request.reduction.is_some() {
+            if let Some(reduction) = sum.take_local() {
+                self.traffic.count("sums of all", (reduction.contribution.len() * size_of::<N>()) as u64);
+                self.reductions.push(reduction);
+                self.sums.remove(&id);
+            }
+            return;
+        }
+        let steps = sum.advance();
+        if sum.is_finished() {
+            self.sums.remove(&id);
+        }
+        if steps.is_empty() {
+            return;
+        }
+        let ranks = self.layout.ranks_of(&request.members.agents());
+        for step in steps {
+            match step {
+                Step::Send { to, part, body } => {
+                    if let Some(rank) = ranks.get(to) {
+                        self.send(rank, Packet { head: Head::PartOfSum { request: id, part }, body });
+                    }
+                }
+                Step::Done { part, parts, total } => self.send_total(id, (part, parts), &request.route, total),
+            }
+        }
+    }
+}
