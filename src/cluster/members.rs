@@ -1,8 +1,8 @@
 //! The members of a request: its agents, and for each the place of the request among all requests to it.
 
 use super::layout::AgentId;
-use super::packet::RequestId;
 use super::ranges::Ranges;
+use super::request::RequestId;
 use serde::{Deserialize, Serialize};
 
 /// A member of a request.

@@ -5,6 +5,7 @@
 //! drivers carry the packets: [`mpi`], [`threads`], [`simulate`]. The engine sees tasks, reports and states as bytes, so it is compiled
 //! once for each number type and not for each method.
 
+mod block;
 mod body;
 mod bundle;
 mod checkpoint;

@@ -1,5 +1,6 @@
 //! Packets between ranks, and their statistics: messages, bytes and seconds of computing.
 
+use super::block::PartOfSum;
 use super::body::Body;
 use super::codec::Raw;
 use super::fault::{Fault, Result};
@@ -8,17 +9,13 @@ use super::members::Members;
 use super::packing::{pack_saved, unpack_saved};
 use super::ranges::Ranges;
 use super::record::{Record, StoredDraws};
-use super::request::Route;
+use super::request::{RequestId, Route};
 use super::states::{SavedState, StateStore};
-use super::sums::PartOfSum;
 use super::usage::{Flow, RankUsage};
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The number of a request, and of the transfer that results from it.
-pub(super) type RequestId = u64;
 
 pub(super) struct Packet<N: Number> {
     pub head: Head,

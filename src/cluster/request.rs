@@ -9,6 +9,9 @@ use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
+/// The number of a request, and of the transfer that results from it.
+pub(super) type RequestId = u64;
+
 /// A request by the types of its task and of the numbers in its body; methods use the alias [`Request`](super::Request).
 #[derive(Clone)]
 pub struct RequestOf<T, N> {

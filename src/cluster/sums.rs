@@ -1,15 +1,15 @@
-//! Sums over agents. The order of the additions depends on the numbers of the agents alone, so the bits of a sum do too.
+//! Sums over agents, added in an order that depends on the numbers of the agents alone, so that the bits of a sum do too.
 //!
 //! Agents are added in pairs of neighbors, the sums of pairs in neighboring pairs, and so on: agents 0 and 1, 2 and 3, then both sums. An
 //! agent that is no member of the request is left out. A rank can add what it has of such a tree before it sends anything.
 
+use super::block::{Block, PartOfSum};
 use super::body::Body;
 use super::layout::AgentId;
 use super::packet::{Posted, Reduction};
 use super::ranges::Ranges;
 use super::tree;
 use crate::number::Number;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,39 +27,6 @@ fn parts<N: Number>(ranks: usize, len: usize) -> usize {
 /// Part `part` of `parts` of an array of length `len`.
 fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
     part * len / parts..(part + 1) * len / parts
-}
-
-/// The agents from `index · 2^level` on, `2^level` of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Block {
-    level: u8,
-    index: AgentId,
-}
-
-impl Block {
-    fn of(agent: AgentId) -> Self {
-        Self { level: 0, index: agent }
-    }
-
-    fn first(self) -> AgentId {
-        self.index << self.level
-    }
-
-    fn end(self) -> u64 {
-        (u64::from(self.index) + 1) << self.level
-    }
-
-    fn above(self) -> Self {
-        Self { level: self.level + 1, index: self.index >> 1 }
-    }
-
-    fn neighbor(self) -> Self {
-        Self { level: self.level, index: self.index ^ 1 }
-    }
-
-    fn members(self, of: &Ranges) -> usize {
-        of.count_within(self.first(), self.end())
-    }
 }
 
 /// Sums over blocks of agents, none of which can be added to another yet.
@@ -96,16 +63,6 @@ fn added<N: Number>(first: Body<N>, second: Body<N>) -> Body<N> {
         *sum += term;
     }
     sum.into()
-}
-
-/// Partial sums of one part, on their way to another rank.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct PartOfSum {
-    pub part: u32,
-    /// The length of the whole body, and an agent whose body has it.
-    pub len: (AgentId, u64),
-    /// The blocks; the body of the packet has the sums one after another.
-    pub blocks: Vec<Block>,
 }
 
 /// What a rank does next with a part of a sum.

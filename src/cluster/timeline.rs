@@ -1,7 +1,7 @@
 //! A timeline of what the threads of each rank do, which Perfetto and Chrome's tracing page open.
 
 use super::layout::{AgentId, Rank};
-use super::packet::RequestId;
+use super::request::RequestId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

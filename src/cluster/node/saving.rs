@@ -3,8 +3,9 @@
 use super::super::body::Body;
 use super::super::fault::{Action, Fault, guard};
 use super::super::layout::AgentId;
-use super::super::packet::{AgentTime, Head, Packet, RequestId, SavedBody, SavedTransfer};
+use super::super::packet::{AgentTime, Head, Packet, SavedBody, SavedTransfer};
 use super::super::placement::host;
+use super::super::request::RequestId;
 use super::super::states::{NotSaved, WriteState, in_memory};
 use super::super::timeline::Doing;
 use super::super::usage::{RankUsage, peak_memory};
