@@ -40,6 +40,18 @@ impl<F: Real> SparseRows<F> {
         self.features
     }
 
+    /// These rows.
+    pub(crate) fn select(&self, rows: &[usize]) -> Self {
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let entries = self.starts[row]..self.starts[row + 1];
+            columns.extend_from_slice(&self.columns[entries.clone()]);
+            values.extend_from_slice(&self.values[entries]);
+            starts.push(values.len());
+        }
+        Self { features: self.features, starts, columns, values }
+    }
+
     /// How many values are kept.
     pub fn values(&self) -> usize {
         self.values.len()

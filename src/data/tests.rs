@@ -626,6 +626,36 @@ fn texts_that_are_not_utf_8_are_refused() {
 }
 
 #[test]
+fn shards_that_are_read_together_have_the_bits_of_single_ones() {
+    let place = Place::new();
+    let sparse: String = (0..300).map(|row| format!("{} {}:{}\n", row % 3, row % 7 + 1, row + 1)).collect();
+    let dense = lines(&correlated(0..300));
+    let table = csv(&place.file("x.csv", dense));
+    let imports: [&dyn Fn(); 3] = [
+        &|| drop(import_table(&TableImport { scaling: Scaling::Principal, ..table.clone() }, &place.output()).unwrap()),
+        &|| drop(import_table(&TableImport { scaling: Scaling::Standardize, ..table.clone() }, &place.output()).unwrap()),
+        &|| {
+            let train = place.file("x", sparse.clone());
+            let (test, task, scaling) = (TestRows::None, Task::Regression, Scaling::None);
+            import_libsvm(&LibsvmImport { train, test, task, features: None, scaling }, &place.output()).unwrap();
+        },
+    ];
+    for import in imports {
+        drop(std::fs::remove_file(place.output()));
+        import();
+        let data = Dataset::open(&place.output()).unwrap();
+        let shards = [vec![0, 7, 299], vec![], vec![1, 2, 3, 250], (10..200).step_by(3).collect::<Vec<usize>>()];
+        let together = data.read_shards::<f64>(Split::Train, &shards).unwrap();
+        for (rows, shard) in shards.iter().zip(together) {
+            assert_eq!(shard, data.read_rows::<f64>(Split::Train, rows).unwrap());
+        }
+        assert!(
+            data.read_shards::<f64>(Split::Train, &[vec![0], vec![300]]).unwrap_err().to_string().contains("no train row 300")
+        );
+    }
+}
+
+#[test]
 fn a_small_file_of_sparse_rows_needs_little_memory() {
     let place = Place::new();
     let train = place.file("x", "1 1:5 2:6\n2 3:7\n1 1:2 3:1\n2 2:2\n");

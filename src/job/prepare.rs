@@ -87,7 +87,12 @@ pub trait JobData: RunFileKind {
     ///
     /// # Errors
     /// If the data do not suit the run, or cannot be read.
-    fn prepare<F: Precision>(run: &RunOf<Self>, open: Option<&Self::Open>, tuned: Option<&Tuned>) -> Result<Prepared, JobError>;
+    fn prepare<F: Precision>(
+        run: &RunOf<Self>,
+        open: Option<&Self::Open>,
+        ranks: &Ranks,
+        tuned: Option<&Tuned>,
+    ) -> Result<Prepared, JobError>;
 }
 
 impl JobData for Table {
@@ -117,9 +122,10 @@ impl JobData for Table {
     fn prepare<F: Precision>(
         run: &RunOf<Self>,
         dataset: Option<&Self::Open>,
+        ranks: &Ranks,
         tuned: Option<&Tuned>,
     ) -> Result<Prepared, JobError> {
-        let TableProblem { problem, test_rows, sizes, rows, .. } = table_problem::<F>(run, dataset)?;
+        let TableProblem { problem, test_rows, sizes, rows, .. } = table_problem::<F>(run, dataset, ranks)?;
         let sharing = run.method.sharing();
         let model = problem.model.clone();
         let scored = counted_once(&problem, sharing);
@@ -236,7 +242,12 @@ impl JobData for Corpus {
         Ok(ranges(run, corpus)?.iter().map(Range::len).collect())
     }
 
-    fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>, _: Option<&Tuned>) -> Result<Prepared, JobError> {
+    fn prepare<F: Precision>(
+        run: &RunOf<Self>,
+        corpus: Option<&Self::Open>,
+        _: &Ranks,
+        _: Option<&Tuned>,
+    ) -> Result<Prepared, JobError> {
         let corpus = require_data(corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let &LdaSettings { topics, alpha, beta, .. } = &run.model;
         let (words, notes_on_seed_words) =

@@ -2,6 +2,7 @@
 
 use super::data::schema;
 use super::error::JobError;
+use super::ranks::Ranks;
 use super::shards::{describe_sizes, open_assigned, own_rows};
 use crate::cluster::AgentId;
 use crate::config::{ConfigError, Precision, RunFileKind, RunOf, TableRunSettings};
@@ -34,6 +35,7 @@ pub(super) struct TableProblem<F> {
 pub(super) fn table_problem<F: Precision>(
     run: &RunOf<Table>,
     dataset: Option<&Arc<Dataset>>,
+    ranks: &Ranks,
 ) -> Result<TableProblem<F>, JobError> {
     let TableRunSettings { seed, agents, temperature, .. } = run.settings;
     let seed = Seed(seed);
@@ -50,15 +52,16 @@ pub(super) fn table_problem<F: Precision>(
     let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
         None => (own_rows(built.own_rows, agents, sharing), None),
         Some(dataset) => {
+            let hosts_all = ranks.are_one_process();
             let assignment = assign(run, dataset)?;
             let counts = counts(run, &assignment);
             largest_shard = counts.iter().copied().max().unwrap_or(0);
             sizes = describe_sizes(counts.into_iter(), Table::WORDS.entry);
-            let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
+            let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment, hosts_all);
             // A model that predicts nothing does not need test rows.
             let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
             let slices = (test > 0).then(|| ShardAssignment::equal(Split::Test, test, agents as usize, seed)).transpose()?;
-            let test_rows = slices.map(|slices| open_assigned(dataset, Split::Test, slices));
+            let test_rows = slices.map(|slices| open_assigned(dataset, Split::Test, slices, hosts_all));
             (Arc::new(move |agent| train(sharing.shard(agent))), test_rows)
         }
     };

@@ -47,6 +47,14 @@ impl Ranks<'_> {
         }
     }
 
+    /// Whether one process hosts all agents.
+    pub fn are_one_process(&self) -> bool {
+        match self {
+            Self::One | Self::Virtual(_) => true,
+            Self::Mpi(world) => world.size() == 1,
+        }
+    }
+
     /// How many processes there are.
     pub fn count(&self) -> u32 {
         match self {

@@ -49,7 +49,7 @@ pub fn recalibrate(
     };
     let data = open_on_all(run, ranks)?;
     let dataset = data.as_ref().and_then(Table::downcast);
-    let problem = ranks.agree(table_problem::<f64>(run, dataset))?.problem;
+    let problem = ranks.agree(table_problem::<f64>(run, dataset, ranks))?.problem;
     let parameters = problem.model.dim();
     ranks.agree(if !run.method.samples() {
         Err(JobError::Recalibration(format!("{} does not sample the posterior", run.method.name())))

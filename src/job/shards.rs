@@ -8,19 +8,33 @@ use crate::number::Real;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Opens the shards of an assignment. Each is read once, on the rank that asks for it; those who ask again share it.
-pub(super) fn open_assigned<F: Real>(dataset: &Arc<Dataset>, split: Split, assignment: ShardAssignment) -> OpenShard<F> {
+/// A process that hosts all agents reads the file at most so many times: once for all agents would take twice the memory of the data, and
+/// once for each agent takes long if there are many.
+const MAX_PASSES: usize = 8;
+
+/// Opens the shards of an assignment. Each is read once, on the rank that asks for it; those who ask again share it. If this process
+/// `hosts_all`, neighbors are read together.
+pub(super) fn open_assigned<F: Real>(
+    dataset: &Arc<Dataset>,
+    split: Split,
+    assignment: ShardAssignment,
+    hosts_all: bool,
+) -> OpenShard<F> {
     let dataset = dataset.clone();
     let opened: Mutex<HashMap<AgentId, Shard<F>>> = Mutex::default();
+    let together = if hosts_all { assignment.agents().div_ceil(MAX_PASSES).max(1) } else { 1 };
     Arc::new(move |agent| {
         // A reader that panicked leaves only whole shards behind.
         let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shard) = opened.get(&agent) {
             return Ok(shard.clone());
         }
-        let shard: Shard<F> = dataset.read_rows(split, &assignment.rows(agent as usize))?;
-        opened.insert(agent, shard.clone());
-        Ok(shard)
+        let first = agent as usize / together * together;
+        let neighbors = first..first + together;
+        let rows: Vec<Vec<usize>> = neighbors.clone().map(|agent| assignment.rows(agent)).collect();
+        let shards = dataset.read_shards(split, &rows)?;
+        opened.extend(neighbors.zip(shards).map(|(agent, shard)| (agent as AgentId, shard)));
+        Ok(opened.get(&agent).cloned().ok_or("an agent has no shard")?)
     })
 }
 

@@ -36,8 +36,8 @@ where
     let open = data.as_ref().and_then(D::downcast);
     let prepare = |tuned: Option<&Tuned>| {
         ranks.agree(match run.settings.dtype() {
-            Dtype::Float32 => D::prepare::<f32>(run, open, tuned),
-            Dtype::Float64 => D::prepare::<f64>(run, open, tuned),
+            Dtype::Float32 => D::prepare::<f32>(run, open, ranks, tuned),
+            Dtype::Float64 => D::prepare::<f64>(run, open, ranks, tuned),
         })
     };
     let prepared = prepare(None)?;

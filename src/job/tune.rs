@@ -64,7 +64,7 @@ pub(super) fn tune(
     folder: &mut RunFolder,
 ) -> Result<Option<Tuned>, JobError> {
     let Some(needs) = run.method.tuning() else { return Ok(None) };
-    let problem = ranks.agree(table_problem::<f64>(run, dataset))?;
+    let problem = ranks.agree(table_problem::<f64>(run, dataset, ranks))?;
     let (dim, has_curvature) = (problem.problem.model.dim(), can_be_tuned(problem.problem.model.as_ref()));
     if !has_curvature && needs.noise.is_none() {
         let method = run.method.tuned(Found::Nothing, run.settings.agents).map_err(wrong_method)?;
@@ -76,7 +76,7 @@ pub(super) fn tune(
     if bytes.is_empty() {
         let measured = match (needs.noise, run.settings.dtype) {
             (Some(noise), Dtype::Float32) if !has_curvature => {
-                find_starts(run, noise, ranks.agree(table_problem::<f32>(run, dataset))?, ranks, options, folder)?
+                find_starts(run, noise, ranks.agree(table_problem::<f32>(run, dataset, ranks))?, ranks, options, folder)?
             }
             (Some(noise), Dtype::Float64) if !has_curvature => find_starts(run, noise, problem, ranks, options, folder)?,
             (noise, _) => Some(measure(run, TuningNeeds { noise, ..needs }, problem, ranks, options, folder)?),

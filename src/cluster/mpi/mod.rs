@@ -54,6 +54,9 @@ use wire::Wire;
 /// How long a failing rank waits for rank 0 to print the fault and end the job.
 const ABORT_GRACE: Duration = Duration::from_secs(2);
 
+/// The launcher of MPICH forwards what was printed a moment later, and not at all when the job has been aborted.
+const TIME_TO_FORWARD: Duration = Duration::from_millis(100);
+
 /// Runs a method on all ranks of the job until it ends or the recorder stops it. Every rank calls this; the checkpoint, the recorder and
 /// the outcome matter on rank 0 only. A failure on any rank ends the process with one message and exit code [`EXIT_CODE`].
 pub fn run<M: Method>(
@@ -125,7 +128,7 @@ fn run_typed<N: Number>(
         // SAFETY: as above.
         if unsafe { libc::pthread_self() } == main || is_main_at_work.load(Ordering::Relaxed) {
             // The main thread cannot end the job, as it does what is failing; the launcher does when this process ends with an error.
-            fault.print();
+            print(&fault);
         } else {
             // The main thread ends the job; this thread keeps the process alive until then.
             drop(report.send(Completed::Failed(fault)));
@@ -322,6 +325,12 @@ fn abort_job<N: Number>(world: &World, wire: &mut Wire<N>, fault: Fault) -> ! {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    fault.print();
+    print(&fault);
     world.abort(EXIT_CODE)
+}
+
+/// Prints a fault before the job ends.
+fn print(fault: &Fault) {
+    fault.print();
+    std::thread::sleep(TIME_TO_FORWARD);
 }
