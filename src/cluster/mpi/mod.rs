@@ -1,14 +1,13 @@
 //! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls of a run, and does work
 //! that takes less time than waking a worker.
 //!
-//! Median times of collectives relative to point-to-point messages (below 1, collectives are faster), from four runs of
-//! `cargo worker --worker messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
-//! More ranks or machines were not timed.
+//! Median times of collectives relative to point-to-point messages (below 1, collectives are faster), from three runs of
+//! `cargo bench --bench messages`: 2 ranks on a quiet machine with two cores, Open MPI 4.1.4. More ranks or machines were not timed.
 //!
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
-//! | a request to all by a broadcast posted in advance | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
-//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce, unless the sums are large and sparse |
+//! | a request to all by a broadcast posted in advance | 1.6 | 1.3 | 0.8–0.9 | point-to-point |
+//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.9 | 0.9 | 0.9 | all-reduce, unless the sums are large and sparse |
 //!
 //! Sums of floating-point numbers are point-to-point by default, because only then are their bits the same on any number of ranks.
 
