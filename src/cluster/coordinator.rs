@@ -176,6 +176,9 @@ impl<N: Number> Coordinator<N> {
         }
         for transfer in transfers {
             let body = transfer.body.ok_or_else(|| creating.fault("the checkpoint lacks a sum"))?;
+            if let Some(agent) = transfer.to.iter().find(|&&agent| agent >= layout.agents) {
+                return Err(creating.fault(format!("the checkpoint has a sum for agent {agent}, which the run does not have")));
+            }
             let body = body.load(states).map_err(|cause| creating.fault(cause.to_string()))?;
             out.push(total_packet(&layout, transfer.request, (0, 1), Ranges::new(transfer.to), body));
         }
@@ -223,12 +226,12 @@ impl<N: Number> Coordinator<N> {
         if let Some(twice) = agents.repeated() {
             return Err(self.fault(format!("agent {twice} is twice among the {role} of a request")));
         }
-        match agents.last() {
-            Some(last) if last >= self.layout.agents => Err(self.fault(format!(
-                "agent {last} is among the {role} of a request, but there are only {} agents",
+        match agents.beyond(self.layout.agents) {
+            Some(agent) => Err(self.fault(format!(
+                "agent {agent} is among the {role} of a request, but there are only {} agents",
                 self.layout.agents
             ))),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -75,8 +75,10 @@ impl Ranges {
         self.0.first().map(|range| range.first)
     }
 
-    pub fn last(&self) -> Option<u32> {
-        self.0.last().and_then(|range| range.end.checked_sub(1))
+    /// A number that is not below this limit, or the beginning of a damaged range.
+    pub fn beyond(&self, limit: u32) -> Option<u32> {
+        let beyond = self.0.iter().find(|range| range.end > limit || range.end <= range.first)?;
+        Some(beyond.first.max(beyond.end.saturating_sub(1)))
     }
 
     pub fn contains(&self, number: u32) -> bool {
@@ -124,8 +126,9 @@ mod tests {
             sorted.sort_unstable();
             assert_eq!(ranges.iter().collect::<Vec<_>>(), sorted);
             assert_eq!((ranges.len(), ranges.is_empty()), (sorted.len(), sorted.is_empty()));
-            assert_eq!((ranges.first(), ranges.last()), (sorted.first().copied(), sorted.last().copied()));
-            assert_eq!(ranges.repeated(), None);
+            assert_eq!((ranges.first(), ranges.repeated()), (sorted.first().copied(), None));
+            let beyond = |limit| sorted.iter().copied().find(|&number| number >= limit);
+            assert!((0..12).all(|limit| ranges.beyond(limit).is_some() == beyond(limit).is_some()));
             for number in 0..12 {
                 assert_eq!(ranges.position(number), sorted.iter().position(|&other| other == number));
                 assert_eq!(ranges.get(number as usize), sorted.get(number as usize).copied());
@@ -138,6 +141,15 @@ mod tests {
     fn a_number_that_is_there_twice_is_found() {
         assert_eq!(Ranges::new([0, 1, 2, 2, 3]).repeated(), Some(2));
         assert_eq!(Ranges::new([5, 5]).repeated(), Some(5));
+    }
+
+    #[test]
+    fn damaged_ranges_are_found() {
+        for range in [Consecutive { first: 3, end: 3 }, Consecutive { first: 4_000_000_000, end: 1 }] {
+            let ranges = Ranges(vec![Consecutive { first: 0, end: 2 }, range]);
+            assert_eq!(ranges.beyond(9), Some(range.first));
+        }
+        assert_eq!(Ranges(vec![Consecutive { first: 0, end: u32::MAX }]).beyond(9), Some(u32::MAX - 1));
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl MessageCosts {
     fn new(small: f64, large: f64, bytes: f64, in_a_row: f64) -> Self {
         // What is less than the clock can tell.
         let least = 1e-8;
-        let message = in_a_row.clamp(least, small / 2.0);
+        let message = in_a_row.min(small / 2.0).max(least);
         Self { latency: (small - 2.0 * message).max(least), bandwidth: bytes / (large - small).max(least), message }
     }
 }

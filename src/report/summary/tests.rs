@@ -56,7 +56,7 @@ fn folder_and_file_have_the_same_complete_summary() {
         "\nposterior: 20 particles × 7 parameters\n",
         "\nposterior estimates\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
         "  weights_1       3 × 2     6\n  log_precision  scalar     1\n",
-        "  tasks              1,200  3.3 MiB\n  parts of sums         3      0 B\n",
+        "  tasks             1,200  3.3 MiB\n  parts of sums         3      0 B\n",
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
