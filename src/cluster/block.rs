@@ -32,9 +32,14 @@ impl Block {
         Self { level: self.level, index: self.index ^ 1 }
     }
 
-    /// How many of these agents are in it.
-    pub fn members(self, of: &Ranges) -> usize {
-        of.count_within(self.first(), self.end())
+    /// Whether any of these agents is in it.
+    pub fn has_some_of(self, agents: &Ranges) -> bool {
+        agents.has_within(self.first(), self.end())
+    }
+
+    /// Whether all of these agents are in it.
+    pub fn has_all_of(self, agents: &Ranges) -> bool {
+        agents.is_within(self.first(), self.end())
     }
 }
 

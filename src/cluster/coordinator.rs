@@ -515,7 +515,7 @@ impl<N: Number> Coordinator<N> {
     }
 }
 
-/// The packet with a part of a sum for the first rank of the tree that hosts these agents, or for the server if there are none.
+/// The packet with a part of a sum for the rank at the root of its receivers' tree, or for the server if there are no receivers.
 pub(super) fn total_packet<N: Number>(
     layout: &Layout,
     request: RequestId,
@@ -523,7 +523,7 @@ pub(super) fn total_packet<N: Number>(
     to: Ranges,
     body: Body<N>,
 ) -> (Rank, Packet<N>) {
-    let ranks = layout.ranks_of(&to);
-    let rank = ranks.get(tree::root(ranks.len(), part as usize)).unwrap_or(0);
+    let places = layout.places(&layout.ranks_of(&to));
+    let rank = tree::root(&places, part).map_or(0, |place| layout.rank_at(place));
     (rank, Packet { head: Head::Total { request, part, parts, to }, body })
 }

@@ -119,7 +119,7 @@ fn guarded() -> MutexGuard<'static, Guarded> {
 }
 
 /// Whether this is one of rayon's threads, which only run code of the threads they help.
-fn is_helper() -> bool {
+pub(super) fn is_helper() -> bool {
     rayon::current_thread_index().is_some()
 }
 

@@ -66,6 +66,21 @@ impl Layout {
         Ranges::union([(first, self.ranks.min(first.saturating_add(self.agents)))])
     }
 
+    /// The places of these ranks among those that may host agents, from 0.
+    pub(super) fn places(&self, ranks: &Ranges) -> Ranges {
+        ranks.lowered(self.first_host())
+    }
+
+    /// The place of a rank that may host agents.
+    pub(super) fn place_of(&self, rank: Rank) -> u32 {
+        rank.saturating_sub(self.first_host())
+    }
+
+    /// The rank at a place.
+    pub(super) fn rank_at(&self, place: u32) -> Rank {
+        place + self.first_host()
+    }
+
     /// The ranks that host any of these agents.
     pub(super) fn ranks_of(&self, agents: &Ranges) -> Ranges {
         let (hosts, first_host) = (self.hosts(), self.first_host());

@@ -29,7 +29,7 @@ pub(super) struct Promise {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Members(Vec<Alike>);
 
-/// The first of consecutive members that differ in nothing else.
+/// Consecutive members that differ in their numbers only: the first, and how many there are.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Alike {
     first: Member,
@@ -62,6 +62,19 @@ impl Members {
         let place = self.0.partition_point(|alike| alike.end() <= agent);
         let alike = self.0.get(place).filter(|alike| alike.first.agent <= agent)?;
         Some(Member { agent, ..alike.first })
+    }
+
+    /// Those of these ascending agents that are members.
+    pub fn among(&self, agents: &[AgentId]) -> Vec<Member> {
+        if self.0.len() >= agents.len() {
+            return agents.iter().filter_map(|&agent| self.get(agent)).collect();
+        }
+        let at = |limit| agents.partition_point(|&agent| agent < limit);
+        let of = |&Alike { first, count }: &Alike| {
+            let agents = &agents[at(first.agent)..at(first.agent + count)];
+            agents.iter().map(move |&agent| Member { agent, ..first })
+        };
+        self.0.iter().flat_map(of).collect()
     }
 
     /// Their numbers.
@@ -99,6 +112,10 @@ mod tests {
         assert_eq!(members.0.len(), 5);
         for agent in 0..12 {
             assert_eq!(members.get(agent), all.iter().copied().find(|member| member.agent == agent));
+        }
+        for some in [vec![], vec![2], vec![0, 3, 8, 9, 11], (0..12).collect()] {
+            let expected: Vec<Member> = some.iter().filter_map(|&agent| members.get(agent)).collect();
+            assert_eq!(members.among(&some), expected);
         }
         assert_eq!(members.agents(), Ranges::new([1, 2, 3, 4, 5, 8, 9]));
         assert_eq!((members.only(), Members::new([all[3]]).only()), (None, Some(4)));

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 /// The longest delay by naps of what passes through all levels of the tree of ranks: bounds the CPU time of a long wait.
 const LONGEST: Duration = Duration::from_millis(10);
-/// All naps on the way of a message through the tree are this fraction of the time waited so far, so that naps lengthen a wait by at most
-/// 6 %.
-const FRACTION: u32 = 16;
+/// All naps on the way of a message through the tree are one of so many parts of the time waited so far: they lengthen a wait by at most 6 %.
+const PARTS: u32 = 16;
 
 /// The naps of each of these ranks.
 #[derive(Clone, Copy)]
@@ -17,13 +16,13 @@ pub(super) struct Naps {
 }
 
 impl Naps {
-    pub fn new(ranks: usize) -> Self {
+    pub fn new(ranks: u32) -> Self {
         Self { levels: tree::depth(ranks).max(1) }
     }
 
     /// The next nap of a rank that has waited so long.
     pub fn after(self, waited: Duration) -> Duration {
-        (waited / FRACTION).min(LONGEST) / self.levels
+        (waited / PARTS).min(LONGEST) / self.levels
     }
 }
 

@@ -11,7 +11,7 @@ use super::coordinator::Coordinator;
 use super::erased::{Erased, ErasedAgent};
 use super::fault::{Action, Activity, Fault};
 use super::layout::{AgentId, Layout, Rank};
-use super::members::{Member, Promise};
+use super::members::Promise;
 use super::options::DrawStore;
 use super::packet::{AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, SavedTransfer, Traffic};
 use super::packing::{is_large_and_sparse, wire_bytes};
@@ -38,7 +38,7 @@ pub(super) struct Node<N: Number> {
     /// Whether the start packet has arrived: if it is large, others overtake it.
     started: bool,
     /// The agents that this rank hosts.
-    hosted: Vec<AgentId>,
+    own_agents: Vec<AgentId>,
     bundles: BTreeMap<RequestId, Bundle<N>>,
     sums: BTreeMap<RequestId, Summation<N>>,
     assemblies: BTreeMap<RequestId, Assembly<N>>,
@@ -122,7 +122,7 @@ impl<N: Number> Node<N> {
             coordinator: None,
             agents: BTreeMap::new(),
             started: false,
-            hosted: layout.hosted(rank).collect(),
+            own_agents: layout.hosted(rank).collect(),
             bundles: BTreeMap::new(),
             sums: BTreeMap::new(),
             assemblies: BTreeMap::new(),
@@ -203,7 +203,7 @@ impl<N: Number> Node<N> {
             Head::Start { saved } => {
                 self.started = true;
                 let mut saved: BTreeMap<AgentId, SavedState> = saved.into_iter().collect();
-                for id in self.hosted.iter().copied() {
+                for id in self.own_agents.iter().copied() {
                     let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
                     hosted.agent = None;
                     self.work.push_back(Work::MakeAgent { id, saved: saved.remove(&id) });
@@ -220,6 +220,7 @@ impl<N: Number> Node<N> {
                 None => {
                     self.bundles.entry(request).or_default().add(reports, body);
                     self.pass_on_reports(request);
+                    self.try_quiesce()?;
                 }
             },
             Head::PartOfSum { request, part } => {
@@ -279,22 +280,23 @@ impl<N: Number> Node<N> {
     fn receive_request(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
         let contributing = self.layout.ranks_of(&request.members.agents());
         let ranks = contributing.with(0);
-        let at = ranks.position(self.rank).unwrap_or(0);
-        let below: Vec<Rank> = tree::children(at, ranks.len(), 0).into_iter().filter_map(|child| ranks.get(child)).collect();
+        let below = tree::children(self.rank, &ranks, 0);
         self.forward(&request, ranks.len() == self.layout.ranks as usize, &below, &body);
-        let members: Vec<Member> = self.hosted.iter().filter_map(|&agent| request.members.get(agent)).collect();
+        let members = request.members.among(&self.own_agents);
         let arrived = Instant::now();
         for member in &members {
             let entry = Entry { request: request.clone(), arrived, body: body.clone(), transfer: member.transfer };
             self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.sequence, entry);
         }
+        // An agent that is the last holder of the body takes it without a copy.
         drop(body);
-        if let Some(above) = tree::parent(at, ranks.len(), 0).and_then(|above| ranks.get(above)) {
+        if let Some(above) = tree::parent(self.rank, &ranks, 0) {
             self.bundles.entry(request.id).or_default().open(members.len() + below.len(), above);
             self.pass_on_reports(request.id);
         }
-        if let (Route::Sum | Route::SumTo(_), Some(position)) = (&request.route, contributing.position(self.rank)) {
-            self.sums.entry(request.id).or_default().open(request.clone(), position, contributing.len(), members.len());
+        if request.route != Route::Back && !members.is_empty() {
+            let (place, places) = (self.layout.place_of(self.rank), self.layout.places(&contributing));
+            self.sums.entry(request.id).or_default().open(request.clone(), place, places, members.len());
             self.advance_sum(request.id);
         }
         for member in members {
@@ -338,7 +340,7 @@ impl<N: Number> Node<N> {
     fn pass_on_reports(&mut self, id: RequestId) {
         let Some(above) = self.bundles.get(&id).and_then(Bundle::ready) else { return };
         let Some((reports, body)) = self.bundles.remove(&id).map(Bundle::into_parts) else { return };
-        // Rank 0 counts reports and need not know that all were sent directly.
+        // Rank 0 counts reports: an empty bundle tells it nothing.
         if above > 0 || !reports.is_empty() {
             self.send(above, Packet { head: Head::Reports { request: id, reports }, body });
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An ascending list of numbers of agents or ranks. Only a list that a method has posted by mistake has a number twice.
+/// An ascending list of numbers of agents or ranks. A number is in it twice only if a method has posted it twice, which is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ranges(Vec<Consecutive>);
 
@@ -20,9 +20,9 @@ impl Consecutive {
 }
 
 impl Ranges {
-    /// Numbers in any order.
+    /// Numbers in any order, all below `u32::MAX`: a greater one counts as that.
     pub fn new(numbers: impl IntoIterator<Item = u32>) -> Self {
-        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        let mut numbers: Vec<u32> = numbers.into_iter().map(|number| number.min(u32::MAX - 1)).collect();
         numbers.sort_unstable();
         let mut ranges: Vec<Consecutive> = Vec::new();
         for number in numbers {
@@ -81,31 +81,40 @@ impl Ranges {
         Some(beyond.first.max(beyond.end.saturating_sub(1)))
     }
 
+    /// The number after the last; 0 if there is none.
+    pub fn end(&self) -> u32 {
+        self.0.last().map_or(0, |range| range.end)
+    }
+
     pub fn contains(&self, number: u32) -> bool {
-        self.count_within(number, u64::from(number) + 1) > 0
+        self.has_within(number, u64::from(number) + 1)
     }
 
-    /// How many of the numbers are at least `first` and less than `end`.
-    pub fn count_within(&self, first: u32, end: u64) -> usize {
-        let within = |range: &Consecutive| u64::from(range.end).min(end).saturating_sub(u64::from(range.first.max(first)));
-        self.0.iter().map(|range| within(range) as usize).sum()
+    /// Whether any of the numbers is at least `first` and less than `end`.
+    pub fn has_within(&self, first: u32, end: u64) -> bool {
+        let next = self.0.partition_point(|range| range.end <= first);
+        u64::from(first) < end && self.0.get(next).is_some_and(|range| u64::from(range.first) < end)
     }
 
-    /// How many of the numbers come before this one, if it is among them.
-    pub fn position(&self, number: u32) -> Option<usize> {
-        self.contains(number).then(|| self.count_within(0, number.into()))
+    /// Whether all of the numbers are at least `first` and less than `end`.
+    pub fn is_within(&self, first: u32, end: u64) -> bool {
+        self.first().is_none_or(|lowest| lowest >= first) && u64::from(self.end()) <= end
     }
 
-    /// The number before which so many others come.
-    pub fn get(&self, position: usize) -> Option<u32> {
-        let mut before = position;
-        for range in &self.0 {
-            if before < range.len() as usize {
-                return Some(range.first + before as u32);
-            }
-            before -= range.len() as usize;
-        }
-        None
+    /// Those of these ascending numbers that are in the list.
+    pub fn among<'a>(&'a self, numbers: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let few = self.0.len() < numbers.len();
+        let within = |range: &Consecutive| {
+            let at = |limit| numbers.partition_point(|&number| number < limit);
+            numbers[at(range.first)..at(range.end)].iter().copied()
+        };
+        let by_range = self.0.iter().filter(move |_| few).flat_map(within);
+        by_range.chain(numbers.iter().copied().filter(move |&number| !few && self.contains(number)))
+    }
+
+    /// The numbers less `by`, which none of them may be below.
+    pub fn lowered(&self, by: u32) -> Self {
+        Self::union(self.bounds().map(|(first, end)| (first.saturating_sub(by), end.saturating_sub(by))))
     }
 
     /// A number that is in the list twice.
@@ -130,10 +139,16 @@ mod tests {
             let beyond = |limit| sorted.iter().copied().find(|&number| number >= limit);
             assert!((0..12).all(|limit| ranges.beyond(limit).is_some() == beyond(limit).is_some()));
             for number in 0..12 {
-                assert_eq!(ranges.position(number), sorted.iter().position(|&other| other == number));
-                assert_eq!(ranges.get(number as usize), sorted.get(number as usize).copied());
+                assert_eq!(ranges.contains(number), sorted.contains(&number));
+                for end in number..12 {
+                    let within = |other: &u32| (number..end).contains(other);
+                    assert_eq!(ranges.has_within(number, end.into()), sorted.iter().any(within));
+                    assert_eq!(ranges.is_within(number, end.into()), sorted.iter().all(within));
+                    let some: Vec<u32> = (number..end).collect();
+                    assert!(ranges.among(&some).eq(sorted.iter().copied().filter(within)));
+                }
             }
-            assert_eq!(ranges.count_within(2, 5), sorted.iter().filter(|&&number| (2..5).contains(&number)).count());
+            assert!(ranges.lowered(0) == ranges && ranges.end() == sorted.last().map_or(0, |last| last + 1));
         }
     }
 
@@ -156,6 +171,8 @@ mod tests {
     fn a_union_has_every_number_once() {
         let union = Ranges::union([(4, 6), (0, 2), (1, 3), (3, 3), (9, 10)]);
         assert_eq!(union, Ranges::new([0, 1, 2, 4, 5, 9]));
+        assert_eq!(union.lowered(0).with(8).with(7).lowered(0).len(), 8);
+        assert_eq!(Ranges::new([4, 5, 9]).lowered(4), Ranges::new([0, 1, 5]));
         assert_eq!(union.with(3), Ranges::new([0, 1, 2, 3, 4, 5, 9]));
         assert_eq!(union.with(0), union);
     }

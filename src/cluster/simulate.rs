@@ -52,8 +52,8 @@ pub struct Network {
     pub latency: f64,
     /// Bytes per second of each rank's link, in each direction.
     pub bandwidth: f64,
-    /// Seconds that a rank takes to send or to receive a message besides these. If it is not 0, ranks also notice messages late, as those do that
-    /// nap while they wait.
+    /// Seconds that a rank itself spends on sending or receiving a message. If they are not 0, ranks also nap while they wait, and notice messages
+    /// late.
     pub message: f64,
 }
 
@@ -265,7 +265,7 @@ fn run_typed<N: Number>(
     let mut agenda = Agenda { heap: BinaryHeap::new(), scheduled: 0 };
     let clock = Clock::simulated(now);
     let mut census = Census::default();
-    let naps = Naps::new(layout.ranks as usize);
+    let naps = Naps::new(layout.ranks);
     let mut changed = 0;
     loop {
         let clock = clock.moved_to(now);
@@ -283,7 +283,7 @@ fn run_typed<N: Number>(
             Event::Arrive(rank, packet) if cluster.network.message > 0.0 => {
                 let machine = &mut machines[rank as usize];
                 // It naps for a part of the time that it has waited: the message comes in the middle of the nap, on average.
-                let nap = naps.after(Duration::from_secs_f64((now - machine.active_at).max(0.0)));
+                let nap = naps.after(Duration::try_from_secs_f64(now - machine.active_at).unwrap_or_default());
                 machine.active_at = machine.active_at.max(now + nap.as_secs_f64() / 2.0) + cluster.network.message;
                 agenda.schedule(machine.active_at, Event::Take(rank, packet));
                 continue;

@@ -32,21 +32,21 @@ fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
 /// Sums over blocks of agents, none of which can be added to another yet.
 struct PartialSums<N> {
     /// The members of the sum.
-    members: Ranges,
+    members: Arc<Ranges>,
     blocks: BTreeMap<Block, Body<N>>,
 }
 
 impl<N: Number> PartialSums<N> {
-    fn new(members: Ranges) -> Self {
+    fn new(members: Arc<Ranges>) -> Self {
         Self { members, blocks: BTreeMap::new() }
     }
 
     /// Takes the sum over all members in a block, and adds what can be added.
     fn add(&mut self, mut block: Block, mut sum: Body<N>) {
-        while block.members(&self.members) < self.members.len() {
+        while !block.has_all_of(&self.members) {
             if let Some(other) = self.blocks.remove(&block.neighbor()) {
                 sum = added(other, sum);
-            } else if block.neighbor().members(&self.members) > 0 {
+            } else if block.neighbor().has_some_of(&self.members) {
                 break;
             }
             block = block.above();
@@ -55,7 +55,7 @@ impl<N: Number> PartialSums<N> {
     }
 }
 
-/// The sum of two bodies of the same length. Which of them comes first does not matter for the bits.
+/// The sum of two bodies of the same length. Which of them comes first does not matter for the bits of numbers.
 fn added<N: Number>(first: Body<N>, second: Body<N>) -> Body<N> {
     let (sum, term) = if first.is_sole() { (first, second) } else { (second, first) };
     let mut sum = sum.into_vec();
@@ -67,8 +67,8 @@ fn added<N: Number>(first: Body<N>, second: Body<N>) -> Body<N> {
 
 /// What a rank does next with a part of a sum.
 pub(super) enum Step<N: Number> {
-    /// Sends it to the rank at this position.
-    Send { to: usize, part: PartOfSum, body: Body<N> },
+    /// Sends it to the rank at this place.
+    Send { to: u32, part: PartOfSum, body: Body<N> },
     /// It is complete.
     Done { part: u32, parts: u32, total: Body<N> },
 }
@@ -88,9 +88,9 @@ pub(super) struct Summation<N: Number> {
 /// What a rank knows of a sum from the request.
 struct Known<N: Number> {
     request: Arc<Posted>,
-    /// The position of this rank among those that contribute, and their number.
-    position: usize,
-    ranks: usize,
+    /// The place of this rank, and those of all ranks that contribute. Ranks that host agents have the places from 0 on.
+    place: u32,
+    places: Ranges,
     /// Members on this rank that have not contributed yet.
     missing: usize,
     /// The sums of the members on this rank.
@@ -112,10 +112,10 @@ impl<N: Number> Default for Summation<N> {
 }
 
 impl<N: Number> Summation<N> {
-    /// Takes the request. This rank is at `position` among `ranks` that contribute, and hosts so many of its members.
-    pub fn open(&mut self, request: Arc<Posted>, position: usize, ranks: usize, missing: usize) {
-        let local = PartialSums::new(request.members.agents());
-        self.known = Some(Known { request, position, ranks, missing, local });
+    /// Takes the request. This rank is at `place` among the `places` of those that contribute, and hosts so many of the members.
+    pub fn open(&mut self, request: Arc<Posted>, place: u32, places: Ranges, members_here: usize) {
+        let local = PartialSums::new(Arc::new(request.members.agents()));
+        self.known = Some(Known { request, place, places, missing: members_here, local });
     }
 
     /// Takes the contribution of a member on this rank.
@@ -177,30 +177,33 @@ impl<N: Number> Summation<N> {
         if known.missing > 0 {
             return Vec::new();
         }
-        let (position, ranks) = (known.position, known.ranks);
         if self.parts.is_empty() {
-            self.parts = cut(&mut known.local, position, ranks, len.1 as usize);
+            self.parts = known.cut(len.1 as usize);
         }
+        let (place, places) = (known.place, &known.places);
         let parts = self.parts.len();
         for (arrived, body) in self.arrived.drain(..) {
             if let Some(part) = self.parts.get_mut(arrived.part as usize) {
                 part.missing = part.missing.saturating_sub(1);
+                if let [block] = arrived.blocks[..] {
+                    // Without a second holder, its memory is used for the sum.
+                    part.sums.add(block, body);
+                    continue;
+                }
                 let size = body.len() / arrived.blocks.len().max(1);
                 let slices = (0..).map(|at| at * size..(at + 1) * size);
                 arrived.blocks.into_iter().zip(slices).for_each(|(block, values)| part.sums.add(block, body.slice(values)));
             }
         }
         let mut steps = Vec::new();
-        for (number, part) in self.parts.iter_mut().enumerate().filter(|(_, part)| part.missing == 0 && !part.is_finished) {
+        for (number, part) in (0..).zip(&mut self.parts).filter(|(_, part)| part.missing == 0 && !part.is_finished) {
             part.is_finished = true;
             let sums = std::mem::take(&mut part.sums.blocks);
-            steps.push(match tree::parent(position, ranks, number) {
-                None => {
-                    Step::Done { part: number as u32, parts: parts as u32, total: Body::joined(sums.into_values().collect()) }
-                }
+            steps.push(match tree::parent(place, places, number) {
+                None => Step::Done { part: number, parts: parts as u32, total: Body::joined(sums.into_values().collect()) },
                 Some(to) => {
                     let (blocks, bodies): (Vec<Block>, Vec<Body<N>>) = sums.into_iter().unzip();
-                    Step::Send { to, part: PartOfSum { part: number as u32, len, blocks }, body: Body::joined(bodies) }
+                    Step::Send { to, part: PartOfSum { part: number, len, blocks }, body: Body::joined(bodies) }
                 }
             });
         }
@@ -208,21 +211,22 @@ impl<N: Number> Summation<N> {
     }
 }
 
-/// The parts of a sum, each with what the members on this rank contribute to it.
-fn cut<N: Number>(local: &mut PartialSums<N>, position: usize, ranks: usize, len: usize) -> Vec<Part<N>> {
-    let count = parts::<N>(ranks, len);
-    let blocks = std::mem::take(&mut local.blocks);
-    let missing = |part| tree::children(position, ranks, part).len();
-    if count == 1 {
-        let sums = PartialSums { members: local.members.clone(), blocks };
-        return vec![Part { sums, missing: missing(0), is_finished: false }];
+impl<N: Number> Known<N> {
+    /// The parts of the sum, each with what the members on this rank contribute to it.
+    fn cut(&mut self, len: usize) -> Vec<Part<N>> {
+        let count = parts::<N>(self.places.len(), len);
+        let blocks = std::mem::take(&mut self.local.blocks);
+        let with = |part: usize, blocks| Part {
+            sums: PartialSums { members: self.local.members.clone(), blocks },
+            missing: tree::children(self.place, &self.places, part as u32).len(),
+            is_finished: false,
+        };
+        if count == 1 {
+            return vec![with(0, blocks)];
+        }
+        let slices = |part| blocks.iter().map(move |(&block, body)| (block, body.slice(bounds(part, count, len)))).collect();
+        (0..count).map(|part| with(part, slices(part))).collect()
     }
-    let part = |part| {
-        let slices = blocks.iter().map(|(&block, body)| (block, body.slice(bounds(part, count, len)))).collect();
-        let sums = PartialSums { members: local.members.clone(), blocks: slices };
-        Part { sums, missing: missing(part), is_finished: false }
-    };
-    (0..count).map(part).collect()
 }
 
 /// Assembles a total from its parts.
@@ -271,6 +275,9 @@ mod tests {
         assert_eq!(&*assembly.put(1, whole.slice(bounds(1, 3, 10))).unwrap(), &*whole);
     }
 
+    /// Packets that a rank received, and sums in a packet.
+    type Load = (usize, usize);
+
     /// What an agent contributes: numbers whose sums are rounded.
     fn contribution(agent: AgentId, len: usize) -> Body<f32> {
         (0..len).map(|at| 1.0 / (1.0 + agent as f32 + 0.1 * at as f32)).collect::<Vec<f32>>().into()
@@ -288,8 +295,9 @@ mod tests {
         }
     }
 
-    /// Adds over ranks that host these members, in turn or from the last to the first; returns the total and the most packets that a rank received.
-    fn sum_over(hosted: &[Vec<AgentId>], len: usize, backwards: bool) -> (Vec<f32>, usize) {
+    /// Adds over ranks that host these members, in turn or from the last to the first; returns the total, the most packets that a rank received,
+    /// and the most sums in a packet.
+    fn sum_over(hosted: &[Vec<AgentId>], len: usize, backwards: bool) -> (Vec<f32>, Load) {
         let member = |&agent: &AgentId| Member { agent, sequence: 0, transfer: None };
         let mut agents: Vec<AgentId> = hosted.iter().flatten().copied().collect();
         agents.sort_unstable();
@@ -297,7 +305,9 @@ mod tests {
         let request =
             Arc::new(Posted { id: 0, task: Raw(Vec::new()), members, route: Route::Sum, monitoring: false, reduction: None });
         let mut ranks: Vec<Summation<f32>> = hosted.iter().map(|_| Summation::default()).collect();
+        let places = Ranges::new((0..).zip(hosted).filter(|(_, agents)| !agents.is_empty()).map(|(place, _)| place));
         let mut received = vec![0; hosted.len()];
+        let mut most_sums = 0;
         let mut total = None;
         let mut order: Vec<usize> = (0..hosted.len()).collect();
         if backwards {
@@ -305,30 +315,34 @@ mod tests {
         }
         let mut waiting = Vec::new();
         for at in order {
-            ranks[at].open(request.clone(), at, hosted.len(), hosted[at].len());
+            if hosted[at].is_empty() {
+                continue;
+            }
+            ranks[at].open(request.clone(), at as u32, places.clone(), hosted[at].len());
             hosted[at].iter().for_each(|&agent| ranks[at].contribute(agent, contribution(agent, len)).unwrap());
             waiting.push(at);
             while let Some(at) = waiting.pop() {
                 for step in ranks[at].advance() {
                     match step {
                         Step::Send { to, part, body } => {
-                            received[to] += 1;
-                            ranks[to].receive(part, body).unwrap();
-                            waiting.push(to);
+                            most_sums = most_sums.max(part.blocks.len());
+                            received[to as usize] += 1;
+                            ranks[to as usize].receive(part, body).unwrap();
+                            waiting.push(to as usize);
                         }
                         Step::Done { part, parts, total: values } => {
                             total = total.or_else(|| Some(Assembly::new(parts)));
                             let whole = total.as_mut().unwrap().put(part, values);
                             if let Some(whole) = whole {
-                                assert!(ranks.iter().all(Summation::is_finished));
-                                return (whole.to_vec(), received.into_iter().max().unwrap_or(0));
+                                assert!(places.iter().all(|place| ranks[place as usize].is_finished()));
+                                return (whole.to_vec(), (received.into_iter().max().unwrap_or(0), most_sums));
                             }
                         }
                     }
                 }
             }
         }
-        (Vec::new(), 0)
+        (Vec::new(), (0, 0))
     }
 
     #[test]
@@ -362,8 +376,17 @@ mod tests {
     fn a_rank_receives_few_packets_of_a_sum() {
         for (ranks, len, most) in [(64, 10, 6), (1000, 10, 10), (64, 1 << 20, 17)] {
             let hosted: Vec<Vec<AgentId>> = (0..ranks).map(|agent| vec![agent]).collect();
-            assert!(sum_over(&hosted, len, false).1 <= most);
+            let (packets, sums) = sum_over(&hosted, len, false).1;
+            assert!(packets <= most && sums == 1, "{ranks} ranks: {packets} packets of {sums} sums");
         }
+        // Half of the agents, each on a rank of its own: a packet has one sum. With some more agents than ranks it has a few.
+        let some = |agent: AgentId| (agent.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(2);
+        let half: Vec<Vec<AgentId>> = (0..1000).map(|agent| if some(agent) { vec![agent] } else { Vec::new() }).collect();
+        let (packets, sums) = sum_over(&half, 10, false).1;
+        assert!(packets <= 10 && sums == 1, "{packets} packets of {sums} sums");
+        let uneven: Vec<Vec<AgentId>> = (0..256).map(|rank| (rank * 5 / 4..(rank + 1) * 5 / 4).collect()).collect();
+        let (packets, sums) = sum_over(&uneven, 10, false).1;
+        assert!(packets <= 8 && (2..=6).contains(&sums), "{packets} packets of {sums} sums");
     }
 
     #[test]

@@ -125,7 +125,8 @@ fn run_typed<N: Number>(
     let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
         // SAFETY: as above.
-        if unsafe { libc::pthread_self() } == main || is_main_at_work.load(Ordering::Relaxed) {
+        let is_main = unsafe { libc::pthread_self() } == main;
+        if is_main || fault::is_helper() && is_main_at_work.load(Ordering::Relaxed) {
             // The main thread cannot end the job, as it does what is failing; the launcher does when this process ends with an error.
             print(&fault);
         } else {
@@ -251,14 +252,15 @@ fn event_loop<N: Number>(
             }
         }
         let working = Instant::now();
-        match short_work.run(std::mem::take(&mut node.work)) {
+        let done = short_work.run(std::mem::take(&mut node.work));
+        let worked = working.elapsed().as_secs_f64();
+        match done {
             Ok(done) => {
                 busy |= !done.is_empty();
                 done.into_iter().try_for_each(|completed| node.complete(completed))?;
             }
             Err(works) => works.into_iter().for_each(|work| workers.submit(work)),
         }
-        let worked = working.elapsed().as_secs_f64();
         busy |= progress_collectives(node, transport)?;
         while let Some(packet) = transport.wire.receive().map_err(fault)? {
             busy = true;

@@ -15,7 +15,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub fn new(ranks: usize) -> Self {
+    pub fn new(ranks: u32) -> Self {
         // The kernel's default timer slack of 50 µs is longer than the first naps.
         #[cfg(target_os = "linux")]
         // SAFETY: sets a number of the calling thread; takes no pointers.

@@ -20,7 +20,7 @@ pub(super) struct Wire<N: Number> {
     // A communicator for each run: a rank may already send packets of the next run while another still ends this one.
     comm: Comm,
     rank: u32,
-    size: usize,
+    size: u32,
     sending: Vec<Sending<N>>,
     receiving: VecDeque<Incoming<N>>,
 }
@@ -34,13 +34,7 @@ struct Sending<N> {
 impl<N: Number> Wire<N> {
     /// Collective: every rank calls this.
     pub fn new(world: &World) -> Self {
-        Self {
-            comm: world.duplicate(),
-            rank: world.rank(),
-            size: world.size() as usize,
-            sending: Vec::new(),
-            receiving: VecDeque::new(),
-        }
+        Self { comm: world.duplicate(), rank: world.rank(), size: world.size(), sending: Vec::new(), receiving: VecDeque::new() }
     }
 
     pub fn rank(&self) -> u32 {
@@ -48,7 +42,7 @@ impl<N: Number> Wire<N> {
     }
 
     /// The number of ranks.
-    pub fn size(&self) -> usize {
+    pub fn size(&self) -> u32 {
         self.size
     }
 
@@ -73,7 +67,7 @@ impl<N: Number> Wire<N> {
 
     /// Starts sending a packet.
     pub fn send(&mut self, to: u32, packet: Packet<N>) -> Result<(), String> {
-        if to as usize >= self.size {
+        if to >= self.size {
             return Err(format!("there is no rank {to}"));
         }
         let to = to.cast_signed();

@@ -268,7 +268,7 @@ impl World {
         start(request.as_mut_ptr());
         // SAFETY: the operation has written its request.
         let mut request = unsafe { request.assume_init() };
-        let (backoff, no_results) = (Backoff::new(self.size() as usize), crossbeam_channel::never::<()>());
+        let (backoff, no_results) = (Backoff::new(self.size()), crossbeam_channel::never::<()>());
         while !test(&mut request) {
             backoff.wait(&no_results, false);
         }

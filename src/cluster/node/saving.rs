@@ -18,8 +18,11 @@ use std::time::Instant;
 impl<N: Number> Node<N> {
     pub(super) fn try_quiesce(&mut self) -> Result<(), Fault> {
         let (started, agents, transfers) = (self.started, &self.agents, &self.transfers);
+        // Bundles of reports that were all sent directly may still be on their way between ranks.
+        let passes_on_reports = !self.bundles.is_empty();
         let is_quiet = |waiting: &mut Quiescing| {
             started
+                && !passes_on_reports
                 && agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
                 && waiting.expected.iter().all(|(_, transfer)| transfers.contains_key(transfer))
         };

@@ -34,7 +34,7 @@ impl<N: Number> Node<N> {
             }
             return self.advance_server();
         }
-        let to: Vec<AgentId> = self.hosted.iter().copied().filter(|&agent| to.contains(agent)).collect();
+        let to: Vec<AgentId> = to.among(&self.own_agents).collect();
         if to.is_empty() {
             return Ok(());
         }
@@ -58,11 +58,12 @@ impl<N: Number> Node<N> {
     /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
     pub(super) fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
         let ranks = self.layout.ranks_of(to);
-        let Some(at) = ranks.position(self.rank) else { return };
-        for child in tree::children(at, ranks.len(), part as usize) {
-            if let Some(rank) = ranks.get(child) {
-                self.send(rank, Packet { head: Head::Total { request, part, parts, to: to.clone() }, body: body.clone() });
-            }
+        if !ranks.contains(self.rank) {
+            return;
+        }
+        for place in tree::children(self.layout.place_of(self.rank), &self.layout.places(&ranks), part) {
+            let head = Head::Total { request, part, parts, to: to.clone() };
+            self.send(self.layout.rank_at(place), Packet { head, body: body.clone() });
         }
     }
 
@@ -82,16 +83,10 @@ impl<N: Number> Node<N> {
         if sum.is_finished() {
             self.sums.remove(&id);
         }
-        if steps.is_empty() {
-            return;
-        }
-        let ranks = self.layout.ranks_of(&request.members.agents());
         for step in steps {
             match step {
                 Step::Send { to, part, body } => {
-                    if let Some(rank) = ranks.get(to) {
-                        self.send(rank, Packet { head: Head::PartOfSum { request: id, part }, body });
-                    }
+                    self.send(self.layout.rank_at(to), Packet { head: Head::PartOfSum { request: id, part }, body });
                 }
                 Step::Done { part, parts, total } => self.send_total(id, (part, parts), &request.route, total),
             }
