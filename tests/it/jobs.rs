@@ -161,16 +161,17 @@ fn a_timeline_has_the_tasks_of_all_agents_and_the_ranks_add_up() {
 #[test]
 fn events_survive_a_job_that_is_killed_and_one_that_is_stopped() {
     let cli = cli_with_run();
-    let mut running = cli.mpirun(2, "run run.toml --output run").start();
+    let run = "run run.toml --set method.rounds=6000 --output run";
+    let mut running = cli.mpirun(2, run).start();
     wait_for_checkpoint(&cli, &mut running, "run");
     running.signal(libc::SIGKILL);
     running.finish().unwrap();
     cli.wait_until_released("run");
-    let mut running = cli.mpirun(2, "run run.toml --output run").start();
+    let mut running = cli.mpirun(2, run).start();
     running.wait_until("its first message", |running| running.stderr().contains(" on the model ")).unwrap();
     running.signal(libc::SIGUSR1);
     assert_eq!(running.finish().unwrap().code, 75, "the run is too short");
-    cli.alone("run run.toml --output run").succeed(&["finished"]);
+    cli.alone(run).succeed(&["finished"]);
     let texts: Vec<String> = cli.results("run").events().into_iter().map(|event| event.text).collect();
     assert_eq!(texts.len(), 5, "{texts:?}");
     assert!(texts[1].contains("was killed or has crashed") && texts[2].starts_with("stopped and saved after round"));

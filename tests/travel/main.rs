@@ -169,7 +169,7 @@ fn files(group: &mut Group) {
     };
     group.check("no place for files", refused());
     // Long enough to be stopped.
-    let long = ["method.rounds=20000", "method.thin=10", "cluster.checkpoint_every=0.2"];
+    let long = ["method.rounds=60000", "method.thin=30", "cluster.checkpoint_every=0.05"];
     let files: Vec<&str> = long.into_iter().chain(by_files).collect();
     let whole = run(Launcher::Alone, &folder, "long", &long).and_then(|file| samples(&file, "posterior"));
     let Ok(whole) = whole else { return group.check("the long run", whole.map(drop)) };
