@@ -271,8 +271,8 @@ fn table(rows: &[Row]) -> String {
         column("time of the run", &|row| row.seconds.map(text::seconds)),
         column("speed-up", &|row| row.speed_up.map(|speed_up| format!("{speed_up:.1}"))),
         column("efficiency", &|row| row.efficiency.map(percent)),
-        column("agents at work", &|row| row.busy_agents.is_finite().then(|| format!("{:.1}", row.busy_agents))),
-        column("messages", &|row| Some(text::count(row.messages))),
+        column("agents at work", &|row| (row.busy_agents > 0.0).then(|| format!("{:.1}", row.busy_agents))),
+        column("messages", &|row| row.seconds.map(|_| text::count(row.messages))),
         column("memory of a rank", &|row| row.memory.map(text::bytes)),
     ])
 }
