@@ -293,36 +293,24 @@ fn note(args: &ScaleArgs, costs: &MessageCosts) -> String {
 mod tests {
     use super::*;
 
+    fn forecast_of(seconds: f64) -> Forecast {
+        Forecast { seconds: Some(seconds), busy_agents: 2.5, load: Load::default(), done: 1, total: 10, checkpoint: 0 }
+    }
+
     fn rows(times: &[(u32, f64)]) -> Vec<Row> {
-        let of = |seconds| Forecast {
-            seconds: Some(seconds),
-            busy_agents: 2.5,
-            load: Load::default(),
-            done: 1,
-            total: 10,
-            checkpoint: 0,
-        };
-        let first = Row::first(times[0].0, &of(times[0].1));
-        times.iter().map(|&(ranks, seconds)| Row::new(ranks, &of(seconds), &first, None)).collect()
+        let first = Row::first(times[0].0, &forecast_of(times[0].1));
+        times.iter().map(|&(ranks, seconds)| Row::new(ranks, &forecast_of(seconds), &first, None)).collect()
     }
 
     #[test]
     fn ranks_are_advised_as_long_as_they_are_used() {
         let all = rows(&[(1, 800.0), (2, 420.0), (4, 230.0), (8, 220.0)]);
         assert_eq!(worth(&all), Some(2));
-        let ideal = |seconds| Forecast {
-            seconds: Some(seconds),
-            busy_agents: 2.5,
-            load: Load::default(),
-            done: 1,
-            total: 10,
-            checkpoint: 0,
-        };
-        let network = advice(&all, 2, Some(&ideal(110.0)), 8, 8);
+        let network = advice(&all, 2, Some(&forecast_of(110.0)), 8, 8);
         assert!(
             network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network limits it")
         );
-        let method = advice(&all, 2, Some(&ideal(215.0)), 8, 8);
+        let method = advice(&all, 2, Some(&forecast_of(215.0)), 8, 8);
         assert!(method.contains("on average 2.5 of 8 agents work at the same time"), "{method}");
         let all = rows(&[(1, 800.0), (4, 210.0)]);
         assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has one. More agents could use more"));

@@ -1,22 +1,22 @@
-//! Blocks of agents that are added before others: pairs of neighbors, pairs of pairs, and so on.
+//! Blocks of neighbors, in which agents are added and from which ranks send on: pairs, pairs of pairs, and so on.
 
 use super::layout::AgentId;
 use super::ranges::Ranges;
 use serde::{Deserialize, Serialize};
 
-/// The agents from `index · 2^level` on, `2^level` of them.
+/// The agents, or ranks, from `index · 2^level` on, `2^level` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Block {
     level: u8,
-    index: AgentId,
+    index: u32,
 }
 
 impl Block {
-    pub fn of(agent: AgentId) -> Self {
-        Self { level: 0, index: agent }
+    pub fn of(one: u32) -> Self {
+        Self { level: 0, index: one }
     }
 
-    fn first(self) -> AgentId {
+    pub fn first(self) -> u32 {
         self.index << self.level
     }
 
@@ -32,14 +32,24 @@ impl Block {
         Self { level: self.level, index: self.index ^ 1 }
     }
 
-    /// Whether any of these agents is in it.
-    pub fn has_some_of(self, agents: &Ranges) -> bool {
-        agents.has_within(self.first(), self.end())
+    pub fn level(self) -> u8 {
+        self.level
     }
 
-    /// Whether all of these agents are in it.
-    pub fn has_all_of(self, agents: &Ranges) -> bool {
-        agents.is_within(self.first(), self.end())
+    /// Its lower and its upper half; none if it is a single one.
+    pub fn halves(self) -> Option<[Self; 2]> {
+        let level = self.level.checked_sub(1)?;
+        Some([0, 1].map(|half| Self { level, index: 2 * self.index + half }))
+    }
+
+    /// Whether any of these is in it.
+    pub fn has_some_of(self, numbers: &Ranges) -> bool {
+        numbers.has_within(self.first(), self.end())
+    }
+
+    /// Whether all of these are in it.
+    pub fn has_all_of(self, numbers: &Ranges) -> bool {
+        numbers.is_within(self.first(), self.end())
     }
 }
 

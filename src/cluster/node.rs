@@ -340,7 +340,7 @@ impl<N: Number> Node<N> {
     fn pass_on_reports(&mut self, id: RequestId) {
         let Some(above) = self.bundles.get(&id).and_then(Bundle::ready) else { return };
         let Some((reports, body)) = self.bundles.remove(&id).map(Bundle::into_parts) else { return };
-        // Rank 0 counts reports: an empty bundle tells it nothing.
+        // Rank 0 counts reports and needs no empty bundle.
         if above > 0 || !reports.is_empty() {
             self.send(above, Packet { head: Head::Reports { request: id, reports }, body });
         }

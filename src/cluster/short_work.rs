@@ -3,6 +3,7 @@
 use super::layout::AgentId;
 use super::method::Order;
 use super::work::{Completed, Work, WorkerContext};
+use super::workers::Workers;
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl<N: Number> ShortWork<N> {
 
     /// Does works that are expected to be short together, and returns their results; otherwise returns the works. Those that observe the
     /// run are never short: the clock leaves them out as workers do them.
-    pub fn run(&mut self, works: VecDeque<Work<N>>) -> Result<Vec<Completed<N>>, VecDeque<Work<N>>> {
+    fn run(&mut self, works: VecDeque<Work<N>>) -> Result<Vec<Completed<N>>, VecDeque<Work<N>>> {
         let Some(worker) = self.worker.as_ref().filter(|_| works.iter().map(|work| self.expected(work)).sum::<f64>() < SHORT)
         else {
             return Err(works);
@@ -73,6 +74,14 @@ impl<N: Number> ShortWork<N> {
         self.is_under_way.store(false, Ordering::Relaxed);
         all.iter().for_each(|completed| self.observe(completed));
         Ok(all)
+    }
+
+    /// Does works that are expected to be short together, and returns their results; otherwise hands them to the workers.
+    pub fn run_or_submit(&mut self, works: VecDeque<Work<N>>, workers: &Workers<N>) -> Vec<Completed<N>> {
+        self.run(works).unwrap_or_else(|works| {
+            works.into_iter().for_each(|work| workers.submit(work));
+            Vec::new()
+        })
     }
 
     /// The seconds that a work is expected to take.

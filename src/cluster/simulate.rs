@@ -98,7 +98,7 @@ impl Census {
 /// A virtual cluster without the types of its method.
 struct Costs<'a> {
     network: Network,
-    /// Whether the server and the work after reports take the time that they take here.
+    /// Whether the server and the work after reports take the time that they take here, and messages are counted.
     is_measured: bool,
     task: Option<ErasedCost<'a>>,
     after_report: Option<ErasedCost<'a>>,
@@ -327,7 +327,7 @@ fn dispatch<N: Number>(
                 continue;
             }
             let bytes = wire_bytes(&packet.body) as u64;
-            if let Some(request) = packet.head.request() {
+            if let Some(request) = packet.head.request().filter(|_| cluster.is_measured) {
                 census.count(request, rank as Rank, to, bytes);
             }
             let seconds = bytes as f64 / cluster.network.bandwidth;

@@ -84,10 +84,8 @@ fn run_typed<N: Number>(
             short_work.observe(&completed);
             node.complete(completed)?;
         }
-        match short_work.run(std::mem::take(&mut node.work)) {
-            Ok(done) => done.into_iter().try_for_each(|completed| node.complete(completed))?,
-            Err(works) => works.into_iter().for_each(|work| workers.submit(work)),
-        }
+        let done = short_work.run_or_submit(std::mem::take(&mut node.work), &workers);
+        done.into_iter().try_for_each(|completed| node.complete(completed))?;
         if node.out.is_empty() && node.work.is_empty() {
             match workers.results.recv_timeout(RECORDER_INTERVAL) {
                 Ok(completed) => {

@@ -1,40 +1,32 @@
 //! The tree of ranks along which requests spread, and reports and sums come back: halves of halves, so that most messages stay near.
 //!
-//! Neighboring ranks form pairs, two neighboring pairs a group of four, and so on. Each group has a leader, which is the leader of one of its
-//! halves; groups without ranks that take part are left out. What a group has to say reaches its leader and is sent on by it alone. Before two
-//! groups of `n` ranks exchange a message, `log₂ n` messages have passed within each. On a cluster whose nodes have neighboring ranks, few
+//! Neighboring ranks form pairs, two neighboring pairs a block of four, and so on. Each block has a leader, which is the leader of one of its
+//! halves; blocks without ranks that take part are left out. What a block has to say reaches its leader and is sent on by it alone. Before two
+//! blocks of `n` ranks exchange a message, `log₂ n` messages have passed within each. On a cluster whose nodes have neighboring ranks, few
 //! messages travel between nodes.
 //!
 //! There is a tree for each part of a large body, with other leaders, so that no rank adds or sends all parts.
 
+use super::block::Block;
 use super::ranges::Ranges;
 
 /// The parts choose between halves by so many bits, over and over.
-const BITS: u32 = 4;
+const BITS: u8 = 4;
 
-/// The numbers from `index · 2^level` on, `2^level` of them.
-#[derive(Clone, Copy)]
-struct Group {
-    level: u32,
-    index: u32,
+/// The leader of a block among these ranks in the tree for this part, if there are any.
+fn leader(block: Block, ranks: &Ranges, part: u32) -> Option<u32> {
+    if !block.has_some_of(ranks) {
+        return None;
+    }
+    let Some([lower, upper]) = block.halves() else { return Some(block.first()) };
+    let prefers_upper = part >> (lower.level() % BITS) & 1 == 1;
+    let [preferred, other] = if prefers_upper { [upper, lower] } else { [lower, upper] };
+    leader(preferred, ranks, part).or_else(|| leader(other, ranks, part))
 }
 
-impl Group {
-    fn has_some_of(self, ranks: &Ranges) -> bool {
-        let (first, end) = (u64::from(self.index) << self.level, (u64::from(self.index) + 1) << self.level);
-        u32::try_from(first).is_ok_and(|first| ranks.has_within(first, end))
-    }
-
-    /// The leader among these ranks in the tree for this part, if there are any.
-    fn leader(self, ranks: &Ranges, part: u32) -> Option<u32> {
-        if !self.has_some_of(ranks) {
-            return None;
-        }
-        let Some(level) = self.level.checked_sub(1) else { return Some(self.index) };
-        let preferred = part >> (level % BITS) & 1;
-        let half = |which| Self { level, index: 2 * self.index + which };
-        half(preferred).leader(ranks, part).or_else(|| half(1 - preferred).leader(ranks, part))
-    }
+/// The blocks of a rank: itself, its pair, and so on, up to all of these ranks.
+fn blocks_of(rank: u32, ranks: &Ranges) -> impl Iterator<Item = Block> {
+    std::iter::successors(Some(Block::of(rank)), |block| Some(block.above())).take(depth(ranks.end()) as usize + 1)
 }
 
 /// The number of levels above single ranks: the most messages that one has to take in, one after another.
@@ -42,31 +34,21 @@ pub(super) fn depth(ranks: u32) -> u32 {
     u32::BITS - ranks.saturating_sub(1).leading_zeros()
 }
 
-fn depth_of(ranks: &Ranges) -> u32 {
-    depth(ranks.end())
-}
-
 /// The rank at the top; none if there are no ranks.
 pub(super) fn root(ranks: &Ranges, part: u32) -> Option<u32> {
-    Group { level: depth_of(ranks), index: 0 }.leader(ranks, part)
+    blocks_of(ranks.first()?, ranks).last().and_then(|all| leader(all, ranks, part))
 }
 
 /// The rank above this one; none at the top.
 pub(super) fn parent(rank: u32, ranks: &Ranges, part: u32) -> Option<u32> {
-    let groups = (1..=depth_of(ranks)).map(|level| Group { level, index: rank.checked_shr(level).unwrap_or(0) });
-    groups.filter_map(|group| group.leader(ranks, part)).find(|&leader| leader != rank)
+    blocks_of(rank, ranks).filter_map(|block| leader(block, ranks, part)).find(|&leader| leader != rank)
 }
 
-/// The ranks below this one, the one with the largest group first.
+/// The ranks below this one, the one with the largest block first.
 pub(super) fn children(rank: u32, ranks: &Ranges, part: u32) -> Vec<u32> {
-    let mut children = Vec::new();
-    for level in 1..=depth_of(ranks) {
-        if (Group { level, index: rank.checked_shr(level).unwrap_or(0) }).leader(ranks, part) != Some(rank) {
-            break;
-        }
-        let other_half = Group { level: level - 1, index: (rank >> (level - 1)) ^ 1 };
-        children.extend(other_half.leader(ranks, part));
-    }
+    let led = blocks_of(rank, ranks).skip(1).zip(blocks_of(rank, ranks));
+    let led = led.take_while(|(block, _)| leader(*block, ranks, part) == Some(rank));
+    let mut children: Vec<u32> = led.filter_map(|(_, half)| leader(half.neighbor(), ranks, part)).collect();
     children.reverse();
     children
 }
@@ -87,7 +69,7 @@ mod tests {
                 while let Some(rank) = stack.pop() {
                     seen.push(rank);
                     let below = children(rank, &ranks, part);
-                    assert!(below.len() <= depth_of(&ranks) as usize);
+                    assert!(below.len() <= depth(ranks.end()) as usize);
                     assert!(below.iter().all(|&child| parent(child, &ranks, part) == Some(rank)));
                     stack.extend(below);
                 }

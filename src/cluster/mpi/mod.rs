@@ -252,15 +252,10 @@ fn event_loop<N: Number>(
             }
         }
         let working = Instant::now();
-        let done = short_work.run(std::mem::take(&mut node.work));
+        let done = short_work.run_or_submit(std::mem::take(&mut node.work), workers);
         let worked = working.elapsed().as_secs_f64();
-        match done {
-            Ok(done) => {
-                busy |= !done.is_empty();
-                done.into_iter().try_for_each(|completed| node.complete(completed))?;
-            }
-            Err(works) => works.into_iter().for_each(|work| workers.submit(work)),
-        }
+        busy |= !done.is_empty();
+        done.into_iter().try_for_each(|completed| node.complete(completed))?;
         busy |= progress_collectives(node, transport)?;
         while let Some(packet) = transport.wire.receive().map_err(fault)? {
             busy = true;

@@ -57,11 +57,8 @@ impl<N: Number> Node<N> {
 
     /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
     pub(super) fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
-        let ranks = self.layout.ranks_of(to);
-        if !ranks.contains(self.rank) {
-            return;
-        }
-        for place in tree::children(self.layout.place_of(self.rank), &self.layout.places(&ranks), part) {
+        let places = self.layout.places(&self.layout.ranks_of(to));
+        for place in tree::children(self.layout.place_of(self.rank), &places, part) {
             let head = Head::Total { request, part, parts, to: to.clone() };
             self.send(self.layout.rank_at(place), Packet { head, body: body.clone() });
         }

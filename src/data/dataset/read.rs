@@ -290,10 +290,8 @@ impl Dataset {
     /// When a row does not exist, the file cannot be read, or a target is no class of the dataset.
     pub fn read_rows<F: Real>(&self, split: Split, rows: &[usize]) -> Result<Shard<F>> {
         self.check_rows(split, rows)?;
-        Ok(match self.read_unrotated(split, rows)? {
-            (Features::Dense(x), y) => self.dense_shard(x, y),
-            (Features::Sparse(x), y) => self.in_units_of_the_data(Shard::sparse(x, y)),
-        })
+        let (x, y) = self.read_unrotated(split, rows)?;
+        Ok(self.shard(x, y))
     }
 
     /// Reads several shards in one pass over the file, which each would otherwise take for itself: their rows lie all over it.
@@ -308,23 +306,13 @@ impl Dataset {
         rows.sort_unstable();
         let places = |shard: &[usize]| shard.iter().map(|row| rows.partition_point(|other| other < row)).collect::<Vec<usize>>();
         self.check_rows(split, &rows)?;
-        Ok(match self.read_unrotated(split, &rows)? {
-            (Features::Dense(x), y) => {
-                let of = |shard: &Vec<usize>| {
-                    let places = places(shard);
-                    // The bits of a rotation depend on the number of rows, so each shard has its own.
-                    self.dense_shard(x.select(Axis(0), &places), y.select(Axis(0), &places))
-                };
-                shards.iter().map(of).collect()
-            }
-            (Features::Sparse(x), y) => {
-                let of = |shard: &Vec<usize>| {
-                    let places = places(shard);
-                    self.in_units_of_the_data(Shard::sparse(x.select(&places), y.select(Axis(0), &places)))
-                };
-                shards.iter().map(of).collect()
-            }
-        })
+        let (x, y) = self.read_unrotated(split, &rows)?;
+        let of = |shard: &Vec<usize>| {
+            let places = places(shard);
+            // The bits of a rotation depend on the number of rows, so each shard has its own.
+            self.shard(x.select(&places), y.select(Axis(0), &places))
+        };
+        Ok(shards.iter().map(of).collect())
     }
 
     fn check_rows(&self, split: Split, rows: &[usize]) -> Result<()> {
@@ -347,12 +335,14 @@ impl Dataset {
         Ok((x, self.read_targets(split, rows)?))
     }
 
-    fn dense_shard<F: Real>(&self, mut x: Array2<F>, y: Array1<F>) -> Shard<F> {
-        self.scaling.rotate(&mut x);
-        self.in_units_of_the_data(Shard::new(x, y))
-    }
-
-    fn in_units_of_the_data<F: Real>(&self, shard: Shard<F>) -> Shard<F> {
+    fn shard<F: Real>(&self, x: Features<F>, y: Array1<F>) -> Shard<F> {
+        let shard = match x {
+            Features::Dense(mut x) => {
+                self.scaling.rotate(&mut x);
+                Shard::new(x, y)
+            }
+            Features::Sparse(x) => Shard::sparse(x, y),
+        };
         shard.with_target_unit(1.0 / self.target.0)
     }
 
@@ -509,6 +499,15 @@ fn read_list<T: hdf5::H5Type + Copy>(data: &hdf5::Dataset, rows: &[usize]) -> hd
 enum Features<F> {
     Dense(Array2<F>),
     Sparse(SparseRows<F>),
+}
+
+impl<F: Real> Features<F> {
+    fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Dense(x) => Self::Dense(x.select(Axis(0), rows)),
+            Self::Sparse(x) => Self::Sparse(x.select(rows)),
+        }
+    }
 }
 
 /// Splits rows into runs to read at once, each with its first row. A run ends where the next row precedes the last one, is too far after
