@@ -2,13 +2,15 @@
 
 use super::output::print;
 use super::picture::{Axis, Format, PictureArgs, PlotArgs};
+use super::scale::row::{Row, Scaling};
 use super::several_runs::SeveralRuns;
 use crate::metrics::seeds::Band;
 use crate::partial::PartialFile;
-use crate::plots::{Figure, HistoryOptions};
+use crate::plots::{self, Figure, HistoryOptions, RanksPoint};
 use crate::report::coefficients::{CoefficientOptions, Interval};
 use crate::report::comparison::Comparison;
 use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
+use crate::report::series::Shares;
 use crate::report::side_by_side::{self, CoefficientsOfRun};
 use crate::report::summary::WORST_CLASS;
 use crate::report::{RunResults, runs_of_sweep};
@@ -176,6 +178,37 @@ pub(super) fn draw_coefficients(
     let figure = Figure { subtitle: comparison.heading(), ..side_by_side::forest(runs, terms, all)? };
     let note = (!figure.remark.is_empty()).then(|| format!("{} --parameter TERM chooses terms.", figure.remark));
     write_comparison(ComparisonFigure { figure: Some(figure), left_out: note.into_iter().collect() }, picture, output)
+}
+
+/// Draws times on more and more ranks, and returns what to report about it.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn draw_scaling(
+    rows: &[Row],
+    scaling: Scaling,
+    heading: &str,
+    picture: &PictureArgs,
+    output: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let point = |row: &Row| {
+        let measured = row.measured.as_ref();
+        RanksPoint {
+            ranks: row.ranks,
+            predicted: row.seconds,
+            predicted_efficiency: row.efficiency,
+            measured: measured.map(|found| [found.median, found.runs.range().0, found.runs.range().1]),
+            measured_efficiency: measured.map(|found| found.efficiency),
+            memory: [row.memory, measured.map(|found| found.runs.memory)],
+            shares: measured.map(|found| {
+                let Shares { computing, messages, saving, idle } = found.runs.shares;
+                [computing, messages, saving, idle]
+            }),
+        }
+    };
+    let points: Vec<RanksPoint> = rows.iter().map(point).collect();
+    let figure = Figure { subtitle: heading.into(), ..plots::scaling(&points, scaling == Scaling::Weak) };
+    write_comparison(ComparisonFigure { figure: Some(figure), left_out: Vec::new() }, picture, output)
 }
 
 /// Writes the figure of a comparison, if there is one, and returns what to report about it.

@@ -1,6 +1,7 @@
 //! Stands in for `drawing` if mpibayes was built without the cargo feature `plots`.
 
 use super::picture::{PictureArgs, PlotArgs};
+use super::scale::row::{Row, Scaling};
 use crate::metrics::seeds::Band;
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
@@ -39,5 +40,9 @@ pub(super) fn draw_coefficients(
     _: &PictureArgs,
     _: &Path,
 ) -> anyhow::Result<Vec<String>> {
+    bail!(NO_PLOTS)
+}
+
+pub(super) fn draw_scaling(_: &[Row], _: Scaling, _: &str, _: &PictureArgs, _: &Path) -> anyhow::Result<Vec<String>> {
     bail!(NO_PLOTS)
 }

@@ -62,8 +62,8 @@ pub(super) struct Coordinator<N: Number> {
     longest_response: f64,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub allreduce: Option<(Ranges, u64)>,
-    /// Whether the last contribution to a sum was large and sparse, so that the next sum is not added by all-reduce.
-    pub sums_are_sparse: bool,
+    /// Whether packed messages were faster for the last contribution to a sum, so that the next sum is not added by all-reduce.
+    pub packs_sums: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl<N: Number> Coordinator<N> {
             ranks: BTreeMap::new(),
             longest_response: 0.0,
             allreduce: None,
-            sums_are_sparse: false,
+            packs_sums: false,
         };
         let creating = coordinator.activity(Action::Creating);
         let mut saved_agents = BTreeMap::new();
@@ -279,7 +279,7 @@ impl<N: Number> Coordinator<N> {
         );
         let reduction = match &mut self.allreduce {
             Some((hosting, sums))
-                if request.route != Route::Back && *hosting == self.layout.ranks_of(&request.to) && !self.sums_are_sparse =>
+                if request.route != Route::Back && *hosting == self.layout.ranks_of(&request.to) && !self.packs_sums =>
             {
                 *sums += 1;
                 Some(*sums - 1)
@@ -303,10 +303,10 @@ impl<N: Number> Coordinator<N> {
     }
 
     fn receive_report(&mut self, request: RequestId, report: Report, body: Body<N>) {
-        let Report { from, seconds, response_seconds, monitoring, bytes, report, records, is_sparse, .. } = report;
+        let Report { from, seconds, response_seconds, monitoring, bytes, report, records, is_faster_packed, .. } = report;
         self.records.extend(records);
         // For the next sum: all ranks must add a sum in the same way.
-        self.sums_are_sparse = is_sparse.unwrap_or(self.sums_are_sparse);
+        self.packs_sums = is_faster_packed.unwrap_or(self.packs_sums);
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
         self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring);

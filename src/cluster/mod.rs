@@ -16,6 +16,7 @@ mod coordinator;
 mod echo;
 mod erased;
 mod fault;
+mod hand_off;
 mod layout;
 mod members;
 mod method;

@@ -3,10 +3,17 @@
 use super::tree;
 use std::time::Duration;
 
+/// Time of polling before the first nap.
+pub(super) const POLL: Duration = Duration::from_micros(50);
 /// The longest delay by naps of what passes through all levels of the tree of ranks: bounds the CPU time of a long wait.
 const LONGEST: Duration = Duration::from_millis(10);
 /// All naps on the way of a message through the tree are one of so many parts of the time waited so far: they lengthen a wait by at most 6 %.
 const PARTS: u32 = 16;
+
+/// The shortest nap of a rank whose threads all compute: to wake up and ask MPI for messages takes 15 to 20 µs of the core that they share.
+const SHORTEST_OF_COMPUTING: Duration = Duration::from_micros(100);
+/// Such a rank has no thread for what arrives, and naps for such a part of the time waited so far.
+const PARTS_OF_COMPUTING: u32 = 8;
 
 /// The naps of each of these ranks.
 #[derive(Clone, Copy)]
@@ -24,6 +31,11 @@ impl Naps {
     pub fn after(self, waited: Duration) -> Duration {
         (waited / PARTS).min(LONGEST) / self.levels
     }
+
+    /// The same while all threads of the rank compute.
+    pub fn while_computing(self, waited: Duration) -> Duration {
+        (waited / PARTS_OF_COMPUTING).min(LONGEST / self.levels).max(SHORTEST_OF_COMPUTING)
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +48,13 @@ mod tests {
         assert_eq!(Naps::new(2).after(second / 10), second / 160);
         assert_eq!(Naps::new(4096).after(second / 10), second / 160 / 12);
         assert_eq!((Naps::new(1).after(second), Naps::new(1024).after(second)), (LONGEST, LONGEST / 10));
+    }
+
+    #[test]
+    fn naps_of_ranks_that_compute_are_neither_short_nor_longer_than_those_of_others_can_be() {
+        let naps = Naps::new(1024);
+        assert_eq!(naps.while_computing(Duration::ZERO), SHORTEST_OF_COMPUTING);
+        assert_eq!(naps.while_computing(4 * PARTS_OF_COMPUTING * SHORTEST_OF_COMPUTING), 4 * SHORTEST_OF_COMPUTING);
+        assert_eq!(naps.while_computing(Duration::from_secs(1)), LONGEST / 10);
     }
 }

@@ -14,7 +14,7 @@ use super::layout::{AgentId, Layout, Rank};
 use super::members::Promise;
 use super::options::DrawStore;
 use super::packet::{AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, SavedTransfer, Traffic};
-use super::packing::{is_large_and_sparse, wire_bytes};
+use super::packing::{Reach, wire_bytes};
 use super::record::Record;
 use super::request::{RequestId, Route};
 use super::states::{SavedState, StateStore};
@@ -63,8 +63,8 @@ pub(super) struct Node<N: Number> {
     pub store: Option<Arc<dyn DrawStore>>,
     /// Stores the states of this rank's agents.
     pub states: Option<Arc<dyn StateStore>>,
-    /// Whether large sparse sums are not added by all-reduce.
-    leaves_out_zeros: bool,
+    /// Where the ranks are, if sums that are faster packed are not added by all-reduce.
+    packs_sums: Option<Reach>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub work: VecDeque<Work<N>>,
@@ -138,7 +138,7 @@ impl<N: Number> Node<N> {
             monitoring: 0.0,
             store: None,
             states: None,
-            leaves_out_zeros: false,
+            packs_sums: None,
             stopped: false,
             out: VecDeque::new(),
             work: VecDeque::new(),
@@ -256,8 +256,8 @@ impl<N: Number> Node<N> {
     }
 
     /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
-    pub fn use_allreduce(&mut self, unless_sparse: bool) {
-        self.leaves_out_zeros = unless_sparse;
+    pub fn use_allreduce(&mut self, unless_packed: Option<Reach>) {
+        self.packs_sums = unless_packed;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.allreduce = Some((self.layout.hosting(), 0));
         }
@@ -424,7 +424,7 @@ impl<N: Number> Node<N> {
             report,
             records: std::mem::take(&mut self.records),
             values: if is_sum { 0 } else { body.len() },
-            is_sparse: (is_sum && self.leaves_out_zeros).then(|| is_large_and_sparse(&body)),
+            is_faster_packed: self.packs_sums.filter(|_| is_sum).map(|reach| reach.prefers_packed(&body)),
         };
         if !is_sum {
             self.send_report(request.id, report, body);

@@ -96,7 +96,7 @@ pub enum RequestDelivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IntegerSums {
-    /// By all-reduce, but by messages if the sums are large and nearly all of their terms 0, which messages leave out.
+    /// By all-reduce, but by messages, which leave out zeros, if that makes them much shorter: on one host only for large sums.
     Auto,
     /// By messages along trees of ranks.
     PointToPoint,

@@ -76,8 +76,8 @@ pub(super) struct Report {
     pub records: Vec<Record>,
     /// The number of values in its body.
     pub values: usize,
-    /// Of a contribution to a sum: whether it is large and sparse.
-    pub is_sparse: Option<bool>,
+    /// Of a contribution to a sum: whether packed messages are faster for it than an all-reduce.
+    pub is_faster_packed: Option<bool>,
 }
 
 impl Report {

@@ -12,10 +12,38 @@ use std::slice::Iter;
 
 /// Shorter arrays are not packed.
 const MIN_INTEGERS: usize = 256;
-/// Arrays with fewer bytes are not large: for these an all-reduce has the shorter waits.
-const LARGE: usize = 4 << 20;
-/// Arrays are sparse if they are at least so many times as short when packed.
-const SPARSE: usize = 8;
+/// Where the ranks are that add a sum, which decides how short packed messages must be to be faster than an all-reduce of all values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// On one host: packing and unpacking take longer than passing the values through memory, unless there are many and nearly all are 0.
+    OneHost,
+    /// On several hosts: bytes on the network take longer than packing (measured at 100 Mbit/s and 1 Gbit/s).
+    ManyHosts,
+}
+
+impl Reach {
+    /// Arrays with fewer bytes are added by all-reduce, which has the shorter waits.
+    fn least_bytes(self) -> usize {
+        match self {
+            Self::OneHost => 4 << 20,
+            Self::ManyHosts => 64 << 10,
+        }
+    }
+
+    /// How many times as short packed arrays must be.
+    fn least_ratio(self) -> usize {
+        match self {
+            Self::OneHost => 8,
+            Self::ManyHosts => 4,
+        }
+    }
+
+    /// Whether packed messages between pairs of ranks are faster than an all-reduce of all values.
+    pub fn prefers_packed<N: Number>(self, numbers: &[N]) -> bool {
+        let bytes = size_of_val(numbers);
+        bytes >= self.least_bytes() && wire_bytes(numbers) <= bytes / self.least_ratio()
+    }
+}
 
 /// The values, if they are integers that are worth packing: at most half of them nonzero.
 fn integers<N: Number>(numbers: &[N]) -> Option<&[i32]> {
@@ -44,11 +72,6 @@ pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     let mut bytes = 0;
     each(integers, |value| bytes += varint::length(value.into()));
     bytes.min(plain)
-}
-
-/// Whether values are so many and so sparse that packed messages between pairs of ranks are faster than an all-reduce of all of them.
-pub(super) fn is_large_and_sparse<N: Number>(numbers: &[N]) -> bool {
-    size_of_val(numbers) >= LARGE && wire_bytes(numbers) <= size_of_val(numbers) / SPARSE
 }
 
 /// The packed values, if that is shorter.
@@ -159,9 +182,13 @@ mod tests {
     fn only_large_arrays_with_few_values_are_sums_to_send_packed() {
         let spread =
             |bytes: usize, gap: usize| (0..bytes as i32 / 4).map(|at| i32::from(at % gap as i32 == 0)).collect::<Vec<_>>();
-        assert!(is_large_and_sparse(&spread(LARGE, 5)) && is_large_and_sparse(&spread(LARGE, 1000)));
-        assert!(!is_large_and_sparse(&spread(LARGE, 3)) && !is_large_and_sparse(&spread(LARGE / 2, 1000)));
-        assert!(!is_large_and_sparse(&vec![0.0; LARGE]));
+        // Every so many integers, one takes two bytes.
+        for (reach, sparse, dense) in [(Reach::OneHost, 4, 3), (Reach::ManyHosts, 2, 1)] {
+            let least = reach.least_bytes();
+            assert!(reach.prefers_packed(&spread(least, sparse)) && reach.prefers_packed(&spread(least, 1000)));
+            assert!(!reach.prefers_packed(&spread(least, dense)) && !reach.prefers_packed(&spread(least / 2, 1000)));
+            assert!(!reach.prefers_packed(&vec![0.0; least]));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Seconds of work that are not worth waking a thread, which takes about a fifth of this.
-const SHORT: f64 = 50e-6;
+pub(super) const SHORT: f64 = 50e-6;
 /// So many times in succession work must have been short before it counts as short.
 const TIMES: usize = 3;
 

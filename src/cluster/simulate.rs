@@ -5,15 +5,17 @@ use super::codec::{CodecError, decode};
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, Fault};
+use super::hand_off::seconds_of_hand_off;
 use super::layout::{AgentId, Layout, Rank};
 use super::method::Method;
-use super::nap::Naps;
+use super::nap::{Naps, POLL};
 use super::node::Node;
 use super::options::JobOptions;
 use super::packet::Packet;
 use super::packing::wire_bytes;
 use super::request::RequestId;
 use super::run::{Outcome, Recorder, serve_recorder};
+use super::short_work::SHORT;
 use super::usage::Flow;
 use super::work::{Completed, Work, WorkerContext};
 use crate::number::{ByNumber, Number};
@@ -53,7 +55,7 @@ pub struct Network {
     /// Bytes per second of each rank's link, in each direction.
     pub bandwidth: f64,
     /// Seconds that a rank itself spends on sending or receiving a message. If they are not 0, ranks also nap while they wait, and notice messages
-    /// late.
+    /// late, and threads take the time to wake up that they take on this machine.
     pub message: f64,
 }
 
@@ -100,8 +102,17 @@ struct Costs<'a> {
     network: Network,
     /// Whether the server and the work after reports take the time that they take here, and messages are counted.
     is_measured: bool,
+    /// Seconds in which work is handed to a thread and its result is heard of, unless it is short.
+    hand_off: f64,
     task: Option<ErasedCost<'a>>,
     after_report: Option<ErasedCost<'a>>,
+}
+
+impl Costs<'_> {
+    /// Seconds for handing a work that takes so long to a thread.
+    fn hand_off_of(&self, seconds: f64) -> f64 {
+        if seconds < SHORT { 0.0 } else { self.hand_off }
+    }
 }
 
 /// A [`Cost`] of a task as bytes.
@@ -187,6 +198,7 @@ pub fn run<M: Method>(
     let costs = Costs {
         network: Network { ranks, latency, bandwidth, message: 0.0 },
         is_measured: false,
+        hand_off: 0.0,
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
@@ -214,7 +226,8 @@ pub fn run_measured(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Measured, Fault> {
-    let costs = Costs { network, is_measured: true, task: None, after_report: None };
+    let hand_off = if network.message > 0.0 { seconds_of_hand_off() } else { 0.0 };
+    let costs = Costs { network, is_measured: true, hand_off, task: None, after_report: None };
     run_any(method, options, &costs, saved, recorder)
 }
 
@@ -282,9 +295,15 @@ fn run_typed<N: Number>(
         changed = match event {
             Event::Arrive(rank, packet) if cluster.network.message > 0.0 => {
                 let machine = &mut machines[rank as usize];
-                // It naps for a part of the time that it has waited: the message comes in the middle of the nap, on average.
-                let nap = naps.after(Duration::try_from_secs_f64(now - machine.active_at).unwrap_or_default());
-                machine.active_at = machine.active_at.max(now + nap.as_secs_f64() / 2.0) + cluster.network.message;
+                // If it naps, the message comes in the middle of the nap, on average. To wake up takes half a hand-off.
+                let waited = Duration::try_from_secs_f64(now - machine.active_at).unwrap_or_default();
+                let woken = |nap: Duration| nap.as_secs_f64() + cluster.hand_off / 2.0;
+                let nap = match machine.free_cores {
+                    0 => woken(naps.while_computing(waited)),
+                    _ if waited < POLL => 0.0,
+                    _ => woken(naps.after(waited)),
+                };
+                machine.active_at = machine.active_at.max(now + nap / 2.0) + cluster.network.message;
                 agenda.schedule(machine.active_at, Event::Take(rank, packet));
                 continue;
             }
@@ -377,11 +396,11 @@ fn dispatch<N: Number>(
         work.run(&worker, |mut completed| {
             if let Completed::Performed { seconds, .. } = &mut completed {
                 *seconds = declared.unwrap_or(*seconds);
-                end += *seconds;
+                end += *seconds + cluster.hand_off_of(*seconds);
             }
             if let Completed::ServerReturned { seconds, .. } = &mut completed {
                 *seconds = if cluster.is_measured { *seconds } else { 0.0 };
-                end += *seconds;
+                end += *seconds + cluster.hand_off_of(*seconds);
             }
             if let Completed::AgentReturned { seconds, .. } = &mut completed {
                 *seconds = if cluster.is_measured { *seconds } else { after_report };

@@ -15,6 +15,8 @@ pub(super) struct Workers<N: Number> {
     pub report: Sender<Completed<N>>,
     /// Works that were submitted and are not done.
     open: Arc<AtomicUsize>,
+    /// Threads for agents.
+    threads: usize,
 }
 
 impl<N: Number> Workers<N> {
@@ -34,12 +36,17 @@ impl<N: Number> Workers<N> {
                 }
             });
         }
-        Self { agents, server, results, report, open }
+        Self { agents, server, results, report, open, threads: threads.max(1) }
     }
 
     /// Whether no worker has anything to do.
     pub fn are_idle(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether there is work for as many threads as agents have.
+    pub fn are_all_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) >= self.threads
     }
 
     /// Hands a work to the threads that it is for.

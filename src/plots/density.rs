@@ -54,13 +54,13 @@ pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
 }
 
 /// Relative frequencies of whole numbers as bars; `None` if the draws are not whole numbers within a small range.
-pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, f64)>> {
+pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, [f64; 2])>> {
     let (first, last) = (sorted.first()?, sorted.last()?);
     if last - first > MAX_BARS || last == first || sorted.iter().any(|value| value.fract() != 0.0) {
         return None;
     }
     let n = sorted.len() as f64;
-    let bars = sorted.chunk_by(|a, b| a == b).map(|same| (same[0] - 0.4, same[0] + 0.4, same.len() as f64 / n));
+    let bars = sorted.chunk_by(|a, b| a == b).map(|same| (same[0] - 0.4, same[0] + 0.4, [0.0, same.len() as f64 / n]));
     Some(bars.collect())
 }
 
@@ -98,7 +98,10 @@ mod tests {
         let far = [0.0, 1.0, 2.0, 1e9];
         let curve = density(&far, bandwidth(&far).unwrap());
         assert!(curve.len() <= 6001 && curve.iter().all(|point| point.1.is_finite()));
-        assert_eq!(shares(&[1.0, 1.0, 3.0, 4.0]).unwrap(), [(0.6, 1.4, 0.5), (2.6, 3.4, 0.25), (3.6, 4.4, 0.25)]);
+        assert_eq!(
+            shares(&[1.0, 1.0, 3.0, 4.0]).unwrap(),
+            [(0.6, 1.4, [0.0, 0.5]), (2.6, 3.4, [0.0, 0.25]), (3.6, 4.4, [0.0, 0.25])]
+        );
         assert_eq!((shares(&[1.0, 1.5]), shares(&[0.0, 100.0]), shares(&[2.0, 2.0])), (None, None, None));
     }
 }

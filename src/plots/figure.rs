@@ -79,10 +79,10 @@ pub enum Mark {
         /// Its color.
         color: &'static str,
     },
-    /// Bars that begin at zero.
+    /// Bars.
     Bars {
-        /// Left and right edge, height.
-        bars: Vec<(f64, f64, f64)>,
+        /// Left and right edge, lower and upper end.
+        bars: Vec<(f64, f64, [f64; 2])>,
         /// Their color.
         color: &'static str,
     },
@@ -109,7 +109,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    fn xs(&self) -> Vec<f64> {
+    pub(super) fn xs(&self) -> Vec<f64> {
         match self {
             Self::Line { points, .. } | Self::Points { points, .. } => points.iter().map(|point| point.0).collect(),
             Self::Band { points, .. } | Self::Whiskers { points, .. } => points.iter().map(|point| point.0).collect(),
@@ -121,13 +121,13 @@ impl Mark {
         }
     }
 
-    fn ys(&self) -> Vec<f64> {
+    pub(super) fn ys(&self) -> Vec<f64> {
         match self {
             Self::Line { points, .. } | Self::Points { points, .. } => points.iter().map(|point| point.1).collect(),
             Self::Band { points, .. } | Self::Whiskers { points, .. } => {
                 points.iter().flat_map(|point| [point.1, point.2]).collect()
             }
-            Self::Bars { bars, .. } => bars.iter().flat_map(|bar| [0.0, bar.2]).collect(),
+            Self::Bars { bars, .. } => bars.iter().flat_map(|bar| bar.2).collect(),
             Self::Spans { spans, .. } => spans.iter().map(|span| span.0).collect(),
             Self::Region(..) | Self::Vertical(..) | Self::Rug(..) => Vec::new(),
         }
@@ -569,8 +569,10 @@ impl<'a> Frame<'a> {
             }
             Mark::Bars { bars, color } => {
                 canvas.open("bars");
-                for &(left, right, height) in bars.iter().filter(|bar| [bar.0, bar.1, bar.2].into_iter().all(drawable)) {
-                    let ((x, y), (end, base)) = (self.at((left, height)), self.at((right, 0.0)));
+                for &(left, right, [low, high]) in
+                    bars.iter().filter(|bar| [bar.0, bar.1, bar.2[0], bar.2[1]].into_iter().all(drawable))
+                {
+                    let ((x, y), (end, base)) = (self.at((left, high)), self.at((right, low)));
                     // A thin gap between adjacent bars.
                     canvas.rect([x + 0.5, y.min(base), (end - x - 1.0).max(0.5), (base - y).abs()], color, BAR);
                 }

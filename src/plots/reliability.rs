@@ -179,7 +179,7 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
     ];
     let color = series(5).color;
     let y = Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") };
-    let of_rows = Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows as f64)).collect(), color };
+    let of_rows = Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, [0.0, bin.rows as f64])).collect(), color };
     let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as usize;
     let errors: Vec<String> = [
         ("ece", "expected calibration error (ECE)"),

@@ -25,6 +25,14 @@ pub enum ReportError {
         /// The cause.
         source: std::io::Error,
     },
+    /// The run is not one of a series on more and more ranks.
+    #[error("{}: this run cannot be compared: {reason}", run.display())]
+    OutsideSeries {
+        /// The result file.
+        run: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The run does not have what was requested.
     #[error("{0}")]
     Missing(String),

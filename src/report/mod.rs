@@ -11,6 +11,7 @@ pub mod loo;
 pub mod operation;
 pub mod posterior;
 mod run;
+pub mod series;
 pub mod side_by_side;
 pub mod summary;
 pub mod test_rows;

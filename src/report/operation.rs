@@ -49,7 +49,7 @@ pub struct Pair {
 }
 
 impl Rank {
-    fn value(&self, name: &str) -> f64 {
+    pub(super) fn value(&self, name: &str) -> f64 {
         self.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1)
     }
 }

@@ -84,3 +84,53 @@ fn the_network_is_measured_under_mpirun() {
     assert!(number("latency") > 0.0 && number("message") > 0.0 && number("message") != 2e-6, "{report}");
     assert_eq!(report["rows"][0]["ranks"], 2);
 }
+
+/// Runs on one and two ranks beside what is predicted: two tables, JSON, a picture.
+#[test]
+fn predictions_are_compared_with_runs() {
+    let cli = folder();
+    let run = |ranks: u32, output: &str, more: &str| {
+        let ended = cli.mpirun(ranks, &format!("run svgd.toml --output {output} --set cluster.threads=1 {more}"));
+        ended.succeed(&[]);
+    };
+    run(1, "runs/a", "");
+    run(1, "runs/b", "");
+    run(2, "runs/c", "");
+    let shown = cli.json("scale svgd.toml --measure 1 --runs runs/a runs/b runs/c --output picture.svg --json");
+    let rows = shown["rows"].as_array().unwrap();
+    let ranks: Vec<_> = rows.iter().map(|row| row["ranks"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [1, 2]);
+    for (row, runs) in rows.iter().zip([2, 1]) {
+        let measured = &row["measured"];
+        let number = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{shown}"));
+        assert!(row["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{shown}");
+        assert!(measured["seconds"].as_array().is_some_and(|seconds| seconds.len() == runs), "{shown}");
+        let shares = ["computing", "messages", "saving", "idle"].map(|name| number(&measured["shares"][name]));
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{shown}");
+        assert!(number(&measured["median"]) > 0.0 && number(&measured["memory"]) > 1e6, "{shown}");
+    }
+    assert_eq!(rows[0]["measured"]["efficiency"][0], 1.0);
+    let picture = cli.read("picture.svg");
+    for says in
+        ["seconds of the run", "efficiency (%)", "memory of a rank (MiB)", "time of the ranks (%)", "measured: median and range"]
+    {
+        assert!(picture.contains(says), "{says}");
+    }
+    // Without a prediction there is one table; its numbers of ranks are those of the runs.
+    let measured = cli.stdout("scale svgd.toml --measure 0 --runs runs/c runs/a");
+    assert!(measured.starts_with("measured runs, without saving\n") && !measured.contains("predicted"), "{measured}");
+    cli.alone("scale svgd.toml --measure 0").end(1, &["--measure 0 predicts nothing: give --runs, or seconds above 0"]);
+    cli.alone("scale dsvgd.toml --runs runs/a").end(1, &["its method is \"svgd\", that of the run file is \"dsvgd\""]);
+    cli.succeed("run svgd.toml --output runs/d --set cluster.threads=2");
+    cli.alone("scale svgd.toml --runs runs/a runs/d").end(1, &["runs/d", "set cluster.threads for all runs"]);
+}
+
+#[test]
+fn a_weak_series_has_as_many_agents_as_ranks() {
+    let cli = folder();
+    let shown = cli.json("scale ec_sghmc.toml --weak --ranks 2,6 --measure 1 --json");
+    let rows = shown["rows"].as_array().unwrap();
+    // All agents of 6 ranks work at the same time, though the run file has 4.
+    assert!(rows[1]["busy_agents"].as_f64().is_some_and(|busy| busy > 4.0), "{shown}");
+    assert!(shown["advice"].as_str().is_some_and(|advice| !advice.contains("each agent has one")), "{shown}");
+}

@@ -7,7 +7,7 @@
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
 //! | a request to all by a broadcast posted in advance | 1.6 | 1.3 | 0.8–0.9 | point-to-point |
-//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.9 | 0.9 | 0.9 | all-reduce, unless the sums are large and sparse |
+//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.9 | 0.9 | 0.9 | all-reduce, unless packed messages are much shorter |
 //!
 //! Sums of floating-point numbers are point-to-point by default, because only then are their bits the same on any number of ranks.
 
@@ -33,6 +33,7 @@ use super::method::Method;
 use super::node::Node;
 use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
+use super::packing::Reach;
 use super::run::{Outcome, Recorder, serve_recorder};
 use super::short_work::ShortWork;
 use super::timeline::{Doing, SHORTEST_WAIT};
@@ -47,7 +48,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use wait::Backoff;
+use wait::{Backoff, Meanwhile};
 use wire::Wire;
 
 /// How long a failing rank waits for rank 0 to print the fault and end the job.
@@ -104,7 +105,8 @@ fn run_typed<N: Number>(
     let hosted = if rank == 0 { node.host_server(saved) } else { Ok(()) };
     node.broadcasts = transport.broadcasts.is_some().then(VecDeque::new);
     if transport.reduces {
-        node.use_allreduce(N::EXACT && options.collectives.integer_sums == IntegerSums::Auto);
+        let reach = if world.is_on_one_host() { Reach::OneHost } else { Reach::ManyHosts };
+        node.use_allreduce((N::EXACT && options.collectives.integer_sums == IntegerSums::Auto).then_some(reach));
     }
     node.timeline.clone_from(&options.timeline);
     let worker = WorkerContext {
@@ -275,7 +277,8 @@ fn event_loop<N: Number>(
         }
         // Requests that the recorder has released must not wait for the end of a nap.
         let is_active = busy || !node.out.is_empty();
-        let completed = if is_active { None } else { backoff.wait(&workers.results, transport.is_moving()) };
+        let meanwhile = Meanwhile::of(transport.is_moving(), workers.are_all_busy());
+        let completed = if is_active { None } else { backoff.wait(&workers.results, meanwhile) };
         if is_active || completed.is_some() {
             backoff.reset();
         }

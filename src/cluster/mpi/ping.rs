@@ -3,7 +3,7 @@
 use super::super::body::Body;
 use super::super::packet::{Head, Packet};
 use super::super::ranges::Ranges;
-use super::wait::Backoff;
+use super::wait::{Backoff, Meanwhile};
 use super::wire::Wire;
 use super::world::World;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ impl Pair {
             if let Some(packet) = self.wire.receive()? {
                 return Ok(packet.body);
             }
-            self.backoff.wait(&crossbeam_channel::never::<()>(), true);
+            self.backoff.wait(&crossbeam_channel::never::<()>(), Meanwhile::Moving);
         }
     }
 

@@ -1,13 +1,45 @@
 //! Back-off while polling MPI: poll briefly, then nap for a small part of the time waited so far.
 
-use super::super::nap::Naps;
+use super::super::nap::{Naps, POLL};
 use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};
 
-/// Time of polling without naps.
-const POLL: Duration = Duration::from_micros(50);
-/// The same while a message is in flight: naps would delay it.
+/// Time of polling before the first nap while a message is in flight, which naps would delay.
 const POLL_MOVING: Duration = Duration::from_millis(1);
+
+/// What else is going on while a rank waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    /// Nothing, or not as much as could be.
+    Waiting,
+    /// A message is in flight.
+    Moving,
+    /// All threads of the rank compute.
+    Computing,
+    /// Both.
+    ComputingAndMoving,
+}
+
+impl Meanwhile {
+    pub fn of(is_moving: bool, is_computing: bool) -> Self {
+        match (is_moving, is_computing) {
+            (false, false) => Self::Waiting,
+            (true, false) => Self::Moving,
+            (false, true) => Self::Computing,
+            (true, true) => Self::ComputingAndMoving,
+        }
+    }
+
+    /// For how long a rank polls before its first nap. Polling takes the time of a core that threads may need.
+    fn polling(self) -> Duration {
+        match self {
+            Self::Waiting | Self::ComputingAndMoving => POLL,
+            Self::Moving => POLL_MOVING,
+            Self::Computing => Duration::ZERO,
+        }
+    }
+}
+
 /// The time since the last event.
 pub(super) struct Backoff {
     since: Instant,
@@ -31,12 +63,16 @@ impl Backoff {
     }
 
     /// Waits for a moment; a result of this rank's own workers ends the wait at once.
-    pub fn wait<T>(&self, results: &Receiver<T>, moving: bool) -> Option<T> {
+    pub fn wait<T>(&self, results: &Receiver<T>, meanwhile: Meanwhile) -> Option<T> {
         let waited = self.since.elapsed();
-        if waited < if moving { POLL_MOVING } else { POLL } {
+        if waited < meanwhile.polling() {
             std::thread::yield_now();
             return results.try_recv().ok();
         }
-        results.recv_timeout(self.naps.after(waited)).ok()
+        let nap = match meanwhile {
+            Meanwhile::Computing => self.naps.while_computing(waited),
+            _ => self.naps.after(waited),
+        };
+        results.recv_timeout(nap).ok()
     }
 }

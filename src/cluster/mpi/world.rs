@@ -2,7 +2,7 @@
 
 use super::comm::Comm;
 use super::frame::{PIECE, test};
-use super::wait::Backoff;
+use super::wait::{Backoff, Meanwhile};
 use super::watchdog::{Silence, Watchdog};
 use mpi::Threading;
 use mpi::ffi;
@@ -255,6 +255,11 @@ impl World {
         Comm::split(self.comm.as_raw(), self.comm.rank(), member)
     }
 
+    /// Whether all ranks share the memory of one host. Every rank calls this.
+    pub(super) fn is_on_one_host(&self) -> bool {
+        self.comm.split_shared(self.comm.rank()).size() == self.comm.size()
+    }
+
     /// Waits for all ranks.
     pub(super) fn barrier(&self) {
         // SAFETY: takes no buffers.
@@ -270,7 +275,7 @@ impl World {
         let mut request = unsafe { request.assume_init() };
         let (backoff, no_results) = (Backoff::new(self.size()), crossbeam_channel::never::<()>());
         while !test(&mut request) {
-            backoff.wait(&no_results, false);
+            backoff.wait(&no_results, Meanwhile::Waiting);
         }
     }
 }

@@ -1,0 +1,80 @@
+//! How many ranks to ask for, and what limits more of them.
+
+use super::percent;
+use super::row::Row;
+use crate::job::Forecast;
+use crate::text;
+
+/// Ranks are worth it with at least this efficiency.
+const MIN_EFFICIENCY: f64 = 0.5;
+/// The network is what limits a run if it takes so many times as long as with an ideal one.
+const LIMITED_BY_NETWORK: f64 = 1.3;
+
+/// The place of the largest number of ranks that are worth it.
+pub(super) fn worth(rows: &[Row]) -> Option<usize> {
+    rows.iter().rposition(|row| row.efficiency.is_some_and(|efficiency| efficiency >= MIN_EFFICIENCY))
+}
+
+/// How many ranks to ask for, and what limits more of them. `ideal` is for the next number of ranks with an ideal network; more than `most` ranks
+/// have no agents.
+pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agents: u32, most: u32) -> String {
+    let row = &rows[place];
+    let time = row.seconds.map_or_else(String::new, |seconds| format!(" ({})", text::seconds(seconds)));
+    let ask = format!("ask for {}{time}", text::counted(row.ranks, "rank"));
+    let Some(next) = rows.get(place + 1) else {
+        return match row.ranks >= most {
+            true => format!("{ask}: each agent has one. More agents could use more"),
+            false => format!("{ask}, or for more: these are all used well"),
+        };
+    };
+    let (Some(efficiency), Some(now), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
+        return format!("{ask}: {} finished no round. Measure longer", text::count(next.ranks));
+    };
+    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), percent(efficiency));
+    let reason = match ideal.seconds {
+        Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
+            format!("The network limits it: with an ideal one they would take {}", text::seconds(ideal))
+        }
+        Some(_) => format!(
+            "A faster network would help little: even with an ideal one, on average {:.1} of {} work at the same time",
+            ideal.busy_agents,
+            text::counted(agents, "agent")
+        ),
+        None => "What limits it could not be measured".into(),
+    };
+    format!("{ask}: {loss}. {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::Scaling;
+    use super::*;
+    use crate::cluster::simulate::Load;
+
+    fn forecast_of(seconds: f64) -> Forecast {
+        Forecast { seconds: Some(seconds), busy_agents: 2.5, load: Load::default(), done: 1, total: 10, checkpoint: 0 }
+    }
+
+    fn rows(times: &[(u32, f64)]) -> Vec<Row> {
+        let mut rows: Vec<Row> =
+            times.iter().map(|&(ranks, seconds)| Row::predicted(ranks, &forecast_of(seconds), None)).collect();
+        Row::compare(&mut rows, Scaling::Strong);
+        rows
+    }
+
+    #[test]
+    fn ranks_are_advised_as_long_as_they_are_used() {
+        let all = rows(&[(1, 800.0), (2, 420.0), (4, 230.0), (8, 220.0)]);
+        assert_eq!(worth(&all), Some(2));
+        let network = advice(&all, 2, Some(&forecast_of(110.0)), 8, 8);
+        assert!(
+            network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network limits it")
+        );
+        let method = advice(&all, 2, Some(&forecast_of(215.0)), 8, 8);
+        assert!(method.contains("on average 2.5 of 8 agents work at the same time"), "{method}");
+        let all = rows(&[(1, 800.0), (4, 210.0)]);
+        assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has one. More agents could use more"));
+        assert!(advice(&all, 1, None, 8, 8).ends_with("or for more: these are all used well"));
+        assert_eq!(worth(&rows(&[(1, f64::NAN)])), None);
+    }
+}

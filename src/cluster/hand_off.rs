@@ -1,0 +1,38 @@
+//! How long it takes on this machine to hand work to a sleeping thread and to hear of its result.
+
+use std::time::{Duration, Instant};
+
+/// The threads sleep for so long before each time, as between tasks.
+const SLEEP: Duration = Duration::from_micros(200);
+const TIMES: usize = 200;
+
+/// The median of the seconds in which a sleeping thread has woken up for work and the thread that has waited for the result has woken up too.
+pub(super) fn seconds_of_hand_off() -> f64 {
+    let (work, works) = crossbeam_channel::unbounded::<()>();
+    let (result, results) = crossbeam_channel::unbounded();
+    let worker = std::thread::spawn(move || works.iter().try_for_each(|()| result.send(())));
+    let mut seconds = Vec::with_capacity(TIMES);
+    for _ in 0..TIMES {
+        std::thread::sleep(SLEEP);
+        let since = Instant::now();
+        if work.send(()).is_err() || results.recv().is_err() {
+            break;
+        }
+        seconds.push(since.elapsed().as_secs_f64());
+    }
+    drop(work);
+    drop(worker.join());
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_wake_up_in_less_than_a_second() {
+        let seconds = seconds_of_hand_off();
+        assert!(seconds > 0.0 && seconds < 1.0, "{seconds}");
+    }
+}

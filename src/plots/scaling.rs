@@ -1,0 +1,143 @@
+//! Time, efficiency and memory of a run on more and more ranks: predicted, measured, or both.
+
+use super::canvas::Stroke;
+use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, bars, series};
+use super::logarithmic::logarithmic_ticks;
+use super::ticks::bounds;
+
+/// Numbers of ranks that get a tick each; of more, every second, third and so on.
+const MOST_TICKS: usize = 9;
+/// What ranks do, from the bottom of a bar to its top.
+const ACTIVITIES: [&str; 4] = ["computing", "messages", "saving", "idle"];
+/// The width of a bar, with a distance of 1 between neighbors.
+const BAR_WIDTH: f64 = 0.7;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What is known about a number of ranks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RanksPoint {
+    /// The number of ranks.
+    pub ranks: u32,
+    /// Seconds of the run, as predicted.
+    pub predicted: Option<f64>,
+    /// The efficiency that goes with it.
+    pub predicted_efficiency: Option<f64>,
+    /// Median, shortest and longest time of measured runs.
+    pub measured: Option<[f64; 3]>,
+    /// The efficiencies that go with them.
+    pub measured_efficiency: Option<[f64; 3]>,
+    /// Bytes of the rank with the most memory, as predicted and as measured.
+    pub memory: [Option<u64>; 2],
+    /// What the ranks of measured runs did: shares in the order computing, messages, saving, idle.
+    pub shares: Option<[f64; 4]>,
+}
+
+/// The figure; `is_weak` if the work grows with the number of ranks.
+pub fn scaling(points: &[RanksPoint], is_weak: bool) -> Figure {
+    let is_measured = points.iter().any(|point| point.measured.is_some());
+    let mut panels = vec![time(points, is_weak), efficiency(points), memory(points)];
+    let mut legend = vec![Key { label: "predicted".into(), sample: Sample::Marked(series(0)) }];
+    if is_measured {
+        panels.push(activities(points));
+        legend.push(Key { label: "measured: median and range".into(), sample: Sample::Point(series(1).color) });
+    }
+    legend.push(Key { label: "ideal".into(), sample: Sample::Line(ideal_stroke()) });
+    if is_measured {
+        legend.extend(
+            (0..ACTIVITIES.len()).map(|place| Key { label: ACTIVITIES[place].into(), sample: bars(color_of_activity(place)) }),
+        );
+    }
+    panels.retain(|panel| !panel.marks.is_empty());
+    let title = if is_weak { "More ranks with more work" } else { "The same run on more ranks" };
+    Figure { legend, ..Figure::of_equal(title, panels) }
+}
+
+fn ideal_stroke() -> Stroke {
+    Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) }
+}
+
+fn at(ranks: u32) -> f64 {
+    f64::from(ranks).ln()
+}
+
+/// The horizontal axis: ranks, logarithmic.
+fn ranks_axis(points: &[RanksPoint]) -> Axis {
+    let every = points.len().div_ceil(MOST_TICKS).max(1);
+    let names = points.iter().step_by(every).map(|point| (at(point.ranks), point.ranks.to_string())).collect();
+    Axis { names, ..Axis::new("ranks") }
+}
+
+/// A line of what is predicted, and points with their ranges of what is measured, after this function.
+fn marks(
+    points: &[RanksPoint],
+    predicted: impl Fn(&RanksPoint) -> Option<f64>,
+    measured: impl Fn(&RanksPoint) -> Option<[f64; 3]>,
+    to: impl Fn(f64) -> f64,
+) -> Vec<Mark> {
+    let line: Vec<_> = points.iter().filter_map(|point| Some((at(point.ranks), to(predicted(point)?)))).collect();
+    let of_runs: Vec<_> = points.iter().filter_map(|point| Some((at(point.ranks), measured(point)?.map(&to)))).collect();
+    let mut marks = Vec::new();
+    if !line.is_empty() {
+        marks.push(Mark::Line { points: line, stroke: series(0), marked: true });
+    }
+    if !of_runs.is_empty() {
+        let ranges = of_runs.iter().map(|&(x, [_, low, high])| (x, low, high)).collect();
+        marks.push(Mark::Whiskers { points: ranges, stroke: Stroke { width: 1.8, ..series(1) } });
+        let medians = of_runs.iter().map(|&(x, [median, ..])| (x, median)).collect();
+        marks.push(Mark::Points { points: medians, color: series(1).color, radius: 3.6, opacity: 1.0 });
+    }
+    marks
+}
+
+fn time(points: &[RanksPoint], is_weak: bool) -> Panel {
+    let mut marks = marks(points, |point| point.predicted, |point| point.measured, f64::ln);
+    let known = |point: &RanksPoint| Some((point.ranks, point.measured.map_or(point.predicted, |times| Some(times[0]))?));
+    if let Some((first, seconds)) = points.iter().find_map(known) {
+        let ideal = |ranks: u32| if is_weak { seconds } else { seconds * f64::from(first) / f64::from(ranks) };
+        let line = points.iter().map(|point| (at(point.ranks), ideal(point.ranks).ln())).collect();
+        marks.insert(0, Mark::Line { points: line, stroke: ideal_stroke(), marked: false });
+    }
+    let names = logarithmic(&marks);
+    Panel { x: ranks_axis(points), y: Axis { names, ..Axis::new("seconds of the run") }, marks, ..Panel::default() }
+}
+
+fn efficiency(points: &[RanksPoint]) -> Panel {
+    let mut marks = marks(points, |point| point.predicted_efficiency, |point| point.measured_efficiency, |share| 100.0 * share);
+    if !marks.is_empty() {
+        let line = points.iter().map(|point| (at(point.ranks), 100.0)).collect();
+        marks.insert(0, Mark::Line { points: line, stroke: ideal_stroke(), marked: false });
+    }
+    Panel { x: ranks_axis(points), y: Axis { low: Some(0.0), ..Axis::new("efficiency (%)") }, marks, ..Panel::default() }
+}
+
+fn memory(points: &[RanksPoint]) -> Panel {
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MIB);
+    let measured = |point: &RanksPoint| bytes(point.memory[1]).map(|bytes| [bytes; 3]);
+    let marks = marks(points, |point| bytes(point.memory[0]), measured, f64::ln);
+    let names = logarithmic(&marks);
+    Panel { x: ranks_axis(points), y: Axis { names, ..Axis::new("memory of a rank (MiB)") }, marks, ..Panel::default() }
+}
+
+/// Ticks of a logarithmic axis for these marks.
+fn logarithmic(marks: &[Mark]) -> Vec<(f64, String)> {
+    bounds(marks.iter().flat_map(Mark::ys)).map(|(low, high)| logarithmic_ticks((low - 0.1, high + 0.1))).unwrap_or_default()
+}
+
+fn color_of_activity(place: usize) -> &'static str {
+    [series(2).color, series(1).color, series(3).color, SHADE][place]
+}
+
+/// Stacked bars, one for each number of ranks that was measured.
+fn activities(points: &[RanksPoint]) -> Panel {
+    let runs: Vec<(u32, [f64; 4])> = points.iter().filter_map(|point| Some((point.ranks, point.shares?))).collect();
+    let stacked = (0..ACTIVITIES.len()).map(|activity| {
+        let bar = |(place, (_, shares)): (usize, &(u32, [f64; 4]))| {
+            let ends = [activity, activity + 1].map(|end| 100.0 * shares[..end].iter().sum::<f64>());
+            (place as f64 - BAR_WIDTH / 2.0, place as f64 + BAR_WIDTH / 2.0, ends)
+        };
+        Mark::Bars { bars: runs.iter().enumerate().map(bar).collect(), color: color_of_activity(activity) }
+    });
+    let names = runs.iter().enumerate().map(|(place, run)| (place as f64, run.0.to_string())).collect();
+    let y = Axis { low: Some(0.0), high: Some(100.0), ..Axis::new("time of the ranks (%)") };
+    Panel { x: Axis { names, ..Axis::new("ranks") }, y, marks: stacked.collect(), ..Panel::default() }
+}
