@@ -1,11 +1,38 @@
 #!/usr/bin/env bash
 # Runs every check of the repository: scripts, format, lints, documentation, tests.
 #
-#   bash jobs/test.sh
+#   bash jobs/test.sh               with the mpicc and the mpirun on the PATH
+#   bash jobs/test.sh --mpi mpich   with mpicc.mpich and mpirun.mpich, as Debian names those of a second MPI library: the tests alone,
+#                                   built in a folder of their own (target/mpich)
 #
 # Runs all checks even if one fails, prints a summary, and ends with exit code 1 if any failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mpi=
+case "${1:-}" in
+    "") ;;
+    --mpi)
+        mpi=${2:-}
+        for program in "mpicc.$mpi" "mpirun.$mpi"; do
+            command -v "$program" >/dev/null || { echo "test: there is no $program: on Debian, install $mpi and lib$mpi-dev" >&2; exit 2; }
+        done
+        export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/$mpi
+        # Scripts instead of links: these launchers find their helpers by their own name.
+        mkdir -p "$CARGO_TARGET_DIR/bin"
+        for name in mpicc mpirun mpiexec; do
+            program=$(command -v "$name.$mpi") || continue
+            printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" >"$CARGO_TARGET_DIR/bin/$name"
+            chmod +x "$CARGO_TARGET_DIR/bin/$name"
+        done
+        CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
+        export MPICC=$CARGO_TARGET_DIR/bin/mpicc PATH=$CARGO_TARGET_DIR/bin:$PATH
+        ;;
+    *)
+        echo "test: unknown argument $1; the first lines of this script say what it takes" >&2
+        exit 2
+        ;;
+esac
 source jobs/env.sh
 
 results=()
@@ -47,12 +74,14 @@ venv=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/interop-venv
 # Set even if the installation failed, so that the test fails instead of being skipped.
 export MPIBAYES_PYTHON="$venv/bin/python"
 
-check scripts scripts
+if [ -z "$mpi" ]; then
+    check scripts scripts
+    check format cargo fmt --check
+    check lints cargo clippy --release --locked --all-targets -- -D warnings
+    check documentation cargo doc --release --locked --no-deps
+    check book bash jobs/docs.sh book
+fi
 check python interop
-check format cargo fmt --check
-check lints cargo clippy --release --locked --all-targets -- -D warnings
-check documentation cargo doc --release --locked --no-deps
-check book bash jobs/docs.sh book
 check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'

@@ -59,9 +59,10 @@ impl JobArgs {
         }
     }
 
-    /// Watches for silent ranks, and for the end of the job by its launcher. Every rank calls this.
+    /// Watches for silent ranks, for faults, and for the end of the job by its launcher. Every rank calls this.
     pub(super) fn watch(&self, world: &mut World, current: &CurrentRun, kind: JobKind) {
         termination::watch(world, self.max_silence, current, kind);
+        termination::note_faults(current);
         termination::report_when_terminated(world, current, kind);
     }
 

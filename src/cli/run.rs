@@ -98,14 +98,16 @@ pub(super) fn launch(
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
+    let current = CurrentRun::new(Some(folder));
     let Some(mut world) = job.start_mpi()? else {
+        termination::note_faults(&current);
         let run = read()?;
         return match carry_out(&run, &Ranks::One) {
             Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
     };
-    job.watch(&mut world, &CurrentRun::new(Some(folder)), JobKind::Run);
+    job.watch(&mut world, &current, JobKind::Run);
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;

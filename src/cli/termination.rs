@@ -2,6 +2,7 @@
 
 use super::exit_codes::STOPPED;
 use crate::cluster::mpi::World;
+use crate::cluster::observe_faults;
 use crate::log;
 use crate::results::{
     EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_with_lock, note_event, was_terminated,
@@ -69,6 +70,16 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
         let level = world.thread_level();
         log::note(&format!("this MPI library allows calls on one thread only ({level}): silent ranks are not noticed"));
     }
+}
+
+/// Notes an error that ends the job among the events of the run.
+pub(super) fn note_faults(current: &CurrentRun) {
+    let current = current.clone();
+    observe_faults(move |fault| {
+        if let Some(folder) = current.get() {
+            note_event(&folder, EventKind::Failed, fault.to_string());
+        }
+    });
 }
 
 /// Ends a job that predicts with exit code 1 when a rank is silent. It has nothing to resume.

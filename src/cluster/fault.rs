@@ -31,10 +31,26 @@ pub struct Fault {
     pub cause: String,
 }
 
+/// What else is done with a fault that is printed.
+static OBSERVER: Mutex<Option<Observer>> = Mutex::new(None);
+
+type Observer = Box<dyn Fn(&Fault) + Send>;
+
+/// Sets what is done with a fault when it has been printed and before it ends the job.
+pub fn observe_faults(observer: impl Fn(&Fault) + Send + 'static) {
+    *OBSERVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(observer));
+}
+
 impl Fault {
-    /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts.
+    /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts, and shows the fault to the observer.
     pub(super) fn print(&self) {
         crate::log::print_error(&self.to_string());
+        // Of two threads that fail, one is enough; none waits for the other.
+        if let Ok(observer) = OBSERVER.try_lock()
+            && let Some(observe) = observer.as_ref()
+        {
+            observe(self);
+        }
     }
 
     /// Prints the message and ends the process at once with [`EXIT_CODE`]. An ordinary exit would unload libraries while worker

@@ -47,7 +47,7 @@ pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{Raw, Serializable, SerializesAs};
 pub use context::Context;
 pub use erased::{AnyMethod, erase};
-pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process};
+pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process, observe_faults};
 pub use layout::{AgentId, Layout, Placement, Rank};
 pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};
 pub use options::{Collectives, DrawStore, IntegerSums, JobOptions, RequestDelivery, Sums};

@@ -11,6 +11,8 @@ const MOST_TICKS: usize = 9;
 const ACTIVITIES: [&str; 4] = ["computing", "messages", "saving", "idle"];
 /// The width of a bar, with a distance of 1 between neighbors.
 const BAR_WIDTH: f64 = 0.7;
+/// Below and above the data on a logarithmic axis: 10 %.
+const MARGIN: f64 = 0.1;
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// What is known about a number of ranks.
@@ -97,8 +99,7 @@ fn time(points: &[RanksPoint], is_weak: bool) -> Panel {
         let line = points.iter().map(|point| (at(point.ranks), ideal(point.ranks).ln())).collect();
         marks.insert(0, Mark::Line { points: line, stroke: ideal_stroke(), marked: false });
     }
-    let names = logarithmic(&marks);
-    Panel { x: ranks_axis(points), y: Axis { names, ..Axis::new("seconds of the run") }, marks, ..Panel::default() }
+    Panel { x: ranks_axis(points), y: logarithmic("seconds of the run", &marks), marks, ..Panel::default() }
 }
 
 fn efficiency(points: &[RanksPoint]) -> Panel {
@@ -113,18 +114,20 @@ fn efficiency(points: &[RanksPoint]) -> Panel {
 fn memory(points: &[RanksPoint]) -> Panel {
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MIB);
     let measured = |point: &RanksPoint| bytes(point.memory[1]).map(|bytes| [bytes; 3]);
-    let marks = marks(points, |point| bytes(point.memory[0]), measured, f64::ln);
-    let names = logarithmic(&marks);
-    Panel { x: ranks_axis(points), y: Axis { names, ..Axis::new("memory of a rank (MiB)") }, marks, ..Panel::default() }
+    let marks = marks(points, |point| bytes(point.memory[0]), measured, |mib| mib);
+    let y = Axis { low: Some(0.0), ..Axis::new("memory of a rank (MiB)") };
+    Panel { x: ranks_axis(points), y, marks, ..Panel::default() }
 }
 
-/// Ticks of a logarithmic axis for these marks.
-fn logarithmic(marks: &[Mark]) -> Vec<(f64, String)> {
-    bounds(marks.iter().flat_map(Mark::ys)).map(|(low, high)| logarithmic_ticks((low - 0.1, high + 0.1))).unwrap_or_default()
+/// A logarithmic axis for marks whose heights are logarithms.
+fn logarithmic(label: &str, marks: &[Mark]) -> Axis {
+    let Some((low, high)) = bounds(marks.iter().flat_map(Mark::ys)) else { return Axis::new(label) };
+    let (low, high) = (low - MARGIN, high + MARGIN);
+    Axis { names: logarithmic_ticks((low, high)), low: Some(low), high: Some(high), ..Axis::new(label) }
 }
 
 fn color_of_activity(place: usize) -> &'static str {
-    [series(2).color, series(1).color, series(3).color, SHADE][place]
+    [series(2).color, series(3).color, series(4).color, SHADE][place]
 }
 
 /// Stacked bars, one for each number of ranks that was measured.
@@ -140,4 +143,51 @@ fn activities(points: &[RanksPoint]) -> Panel {
     let names = runs.iter().enumerate().map(|(place, run)| (place as f64, run.0.to_string())).collect();
     let y = Axis { low: Some(0.0), high: Some(100.0), ..Axis::new("time of the ranks (%)") };
     Panel { x: Axis { names, ..Axis::new("ranks") }, y, marks: stacked.collect(), ..Panel::default() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn point(ranks: u32, predicted: f64, measured: Option<[f64; 3]>) -> RanksPoint {
+        RanksPoint {
+            ranks,
+            predicted: Some(predicted),
+            predicted_efficiency: Some(0.5),
+            measured,
+            measured_efficiency: measured.map(|_| [0.5; 3]),
+            memory: [Some(1 << 20), measured.map(|_| 2 << 20)],
+            shares: measured.map(|_| [0.5, 0.25, 0.0, 0.25]),
+        }
+    }
+
+    #[test]
+    fn measured_runs_have_points_with_ranges_and_bars() {
+        let points = [point(1, 80.0, Some([100.0, 90.0, 120.0])), point(4, 40.0, Some([50.0, 45.0, 60.0])), point(8, 30.0, None)];
+        let figure = scaling(&points, false);
+        assert_eq!(figure.panels.len(), 4);
+        let close = |found: f64, right: f64| (found - right).abs() < 1e-12;
+        // What is ideal begins with the first measured time.
+        let Mark::Line { points: ideal, .. } = &figure.panels[0].marks[0] else { panic!("no line") };
+        assert!(close(ideal[2].1, 12.5_f64.ln()), "{ideal:?}");
+        let Mark::Whiskers { points: ranges, .. } = &figure.panels[0].marks[2] else { panic!("no ranges") };
+        assert!(ranges.len() == 2 && close(ranges[1].1, 45_f64.ln()) && close(ranges[1].2, 60_f64.ln()), "{ranges:?}");
+        let Mark::Bars { bars, .. } = &figure.panels[3].marks[1] else { panic!("no bars") };
+        assert_eq!(bars[0].2, [50.0, 75.0]);
+        // All ticks lie within the axes.
+        for axis in figure.panels.iter().flat_map(|panel| [&panel.x, &panel.y]) {
+            let (low, high) = (axis.low.unwrap_or(f64::NEG_INFINITY), axis.high.unwrap_or(f64::INFINITY));
+            assert!(axis.names.iter().all(|tick| (low..=high).contains(&tick.0)), "{axis:?}");
+        }
+        assert!(figure.draw(None).is_ok());
+    }
+
+    #[test]
+    fn a_weak_series_would_ideally_take_the_same_time() {
+        let figure = scaling(&[point(1, 80.0, None), point(2, 90.0, None)], true);
+        assert_eq!((figure.panels.len(), figure.legend.len()), (3, 2));
+        let Mark::Line { points: ideal, .. } = &figure.panels[0].marks[0] else { panic!("no line") };
+        assert_eq!(ideal[0].1, ideal[1].1);
+    }
 }

@@ -111,7 +111,7 @@ impl Operation {
         }
         let column =
             |name: &str, cell: &dyn Fn(&Rank) -> String| (name.to_owned(), ranks.iter().map(|rank| cell(rank)).collect());
-        let share = |name: &'static str| move |rank: &Rank| percent(rank.value(name) / rank.value("seconds"));
+        let share = |name: &'static str| move |rank: &Rank| text::percent(rank.value(name) / rank.value("seconds"));
         let time = |name: &'static str| move |rank: &Rank| time(rank.value(name));
         let size = |name: &'static str| move |rank: &Rank| text::bytes(rank.value(name) as u64);
         let columns = [
@@ -192,10 +192,6 @@ impl Operation {
 fn rows(table: &Table) -> Vec<Vec<(String, f64)>> {
     let row = |row: usize| table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect();
     (0..table.rows()).map(row).collect()
-}
-
-fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { "-".into() }
 }
 
 fn time(seconds: f64) -> String {

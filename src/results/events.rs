@@ -38,6 +38,8 @@ pub enum EventKind {
     Terminated,
     /// A job ended because nothing was heard from a rank.
     RankSilent,
+    /// An error ended a job.
+    Failed,
     /// The newest checkpoint was damaged or unreadable, and the run continued from the one before.
     FellBack,
 }

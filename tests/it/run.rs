@@ -366,3 +366,24 @@ fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
     cli.stdout("compare one three --against bytes --output bytes.svg");
     assert!(cli.read("bytes.svg").contains("bytes received and sent by agents"));
 }
+
+/// A fault is printed, ends the run with 70, and is among its events.
+#[test]
+fn a_fault_is_among_the_events_of_its_run() {
+    let cli = Cli::new();
+    // With these columns, the density of any particle but 0 is beyond the range of numbers of 32 bits.
+    let row = |i: usize| format!("{}e37,{}e37,{}\n", i % 7 + 1, i % 5 + 1, ["no", "yes"][i % 2]);
+    cli.write("huge.csv", (0..40).map(row).collect::<String>());
+    cli.succeed("import huge.csv --scaling none -o huge.h5");
+    let head =
+        "dtype = \"float32\"\nagents = 1\n[data]\nfile = \"huge.h5\"\n[model]\nname = \"logistic\"\nprior = { normal = 1e30 }\n";
+    cli.write("pmd.toml", format!("{head}[method]\nname = \"pmd\"\nparticles = 3\nrounds = 5\n[evaluate]\nevery = 0\n"));
+    for (ranks, output) in [(1, "runs/one"), (2, "runs/two")] {
+        let run = format!("run pmd.toml --output {output}");
+        let ended = if ranks == 1 { cli.alone(&run) } else { cli.mpirun(ranks, &run) };
+        ended.end(70, &["no particle has a positive weight"]);
+        let events = cli.read(&format!("{output}/events.jsonl"));
+        let of_faults: Vec<&str> = events.lines().filter(|line| line.contains("\"event\":\"failed\"")).collect();
+        assert!(of_faults.len() == 1 && of_faults[0].contains("no particle has a positive weight"), "{events}");
+    }
+}

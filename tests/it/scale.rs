@@ -128,9 +128,16 @@ fn predictions_are_compared_with_runs() {
 #[test]
 fn a_weak_series_has_as_many_agents_as_ranks() {
     let cli = folder();
-    let shown = cli.json("scale ec_sghmc.toml --weak --ranks 2,6 --measure 1 --json");
-    let rows = shown["rows"].as_array().unwrap();
-    // All agents of 6 ranks work at the same time, though the run file has 4.
-    assert!(rows[1]["busy_agents"].as_f64().is_some_and(|busy| busy > 4.0), "{shown}");
-    assert!(shown["advice"].as_str().is_some_and(|advice| !advice.contains("each agent has one")), "{shown}");
+    let of = |weak: &str| cli.json(&format!("scale ec_sghmc.toml {weak} --ranks 2,6 --measure 1 --json"));
+    let (strong, weak) = (of(""), of("--weak"));
+    // The run file has 4 agents: 2 of 6 ranks have none, and receive no message.
+    let messages = |shown: &serde_json::Value| shown["rows"][1]["messages"].as_u64().unwrap();
+    assert!(messages(&weak) > messages(&strong), "{strong}\n{weak}");
+    assert!(weak["advice"].as_str().is_some_and(|advice| !advice.contains("each agent has one")), "{weak}");
+    let number = |shown: &serde_json::Value, name: &str| shown["rows"][1][name].as_f64().unwrap();
+    let times = |shown: &serde_json::Value, row: usize| shown["rows"][row]["seconds"].as_f64().unwrap();
+    for (shown, ideal) in [(&strong, 2.0 / 6.0), (&weak, 1.0)] {
+        let efficiency = ideal * times(shown, 0) / times(shown, 1);
+        assert!((number(shown, "efficiency") / efficiency - 1.0).abs() < 1e-9, "{shown}");
+    }
 }

@@ -1,6 +1,5 @@
 //! How many ranks to ask for, and what limits more of them.
 
-use super::percent;
 use super::row::Row;
 use crate::job::Forecast;
 use crate::text;
@@ -30,7 +29,7 @@ pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agent
     let (Some(efficiency), Some(now), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
         return format!("{ask}: {} finished no round. Measure longer", text::count(next.ranks));
     };
-    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), percent(efficiency));
+    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), text::whole_percent(efficiency));
     let reason = match ideal.seconds {
         Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
             format!("The network limits it: with an ideal one they would take {}", text::seconds(ideal))

@@ -296,13 +296,11 @@ fn measure(
     Ok(found)
 }
 
-/// At most three decimals.
+/// About three digits.
 fn short(number: f64) -> String {
-    format!("{number:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    let decimals = (2.0 - number.log10().floor()).clamp(0.0, 6.0);
+    let text = format!("{number:.*}", decimals as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn note(args: &ScaleArgs, costs: &MessageCosts) -> String {
@@ -315,4 +313,14 @@ fn note(args: &ScaleArgs, costs: &MessageCosts) -> String {
         short(1e-9 * costs.bandwidth),
         short(1e6 * costs.message)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_shown_with_three_digits() {
+        assert_eq!([106.306, 12.5, 2.0, 0.0972, 0.000_31, 1200.0].map(short), ["106", "12.5", "2", "0.0972", "0.00031", "1200"]);
+    }
 }

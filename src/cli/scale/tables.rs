@@ -1,6 +1,5 @@
 //! The tables of `mpibayes scale`.
 
-use super::percent;
 use super::row::{MeasuredRow, Row};
 use crate::text;
 
@@ -13,7 +12,7 @@ pub(super) fn predicted(rows: &[Row]) -> String {
         column("ranks", &|row| Some(text::count(row.ranks))),
         column("time of the run", &|row| row.seconds.map(text::seconds)),
         column("speed-up", &|row| row.speed_up.map(|speed_up| format!("{speed_up:.1}"))),
-        column("efficiency", &|row| row.efficiency.map(percent)),
+        column("efficiency", &|row| row.efficiency.map(text::whole_percent)),
         column("agents at work", &|row| (row.busy_agents > 0.0).then(|| format!("{:.1}", row.busy_agents))),
         column("messages", &|row| row.seconds.map(|_| text::count(row.messages))),
         column("memory of a rank", &|row| row.memory.map(text::bytes)),
@@ -35,17 +34,17 @@ pub(super) fn measured(rows: &[Row]) -> String {
         column("median time", &|_, of_runs| text::seconds(of_runs.median)),
         column("shortest", &|_, of_runs| text::seconds(of_runs.runs.range().0)),
         column("longest", &|_, of_runs| text::seconds(of_runs.runs.range().1)),
-        column("efficiency", &|_, of_runs| percent(of_runs.efficiency[0])),
-        column("computing", &|_, of_runs| percent(of_runs.runs.shares.computing)),
-        column("messages", &|_, of_runs| percent(of_runs.runs.shares.messages)),
-        column("saving", &|_, of_runs| percent(of_runs.runs.shares.saving)),
-        column("idle", &|_, of_runs| percent(of_runs.runs.shares.idle)),
+        column("efficiency", &|_, of_runs| text::whole_percent(of_runs.efficiency[0])),
+        column("computing", &|_, of_runs| text::whole_percent(of_runs.runs.shares.computing)),
+        column("messages", &|_, of_runs| text::whole_percent(of_runs.runs.shares.messages)),
+        column("saving", &|_, of_runs| text::whole_percent(of_runs.runs.shares.saving)),
+        column("idle", &|_, of_runs| text::whole_percent(of_runs.runs.shares.idle)),
         column("memory of a rank", &|_, of_runs| text::bytes(of_runs.runs.memory)),
     ];
     let mut ratios: Vec<f64> = measured.iter().filter_map(|(row, of_runs)| Some(row.seconds? / of_runs.median)).collect();
     ratios.sort_by(f64::total_cmp);
     let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else {
-        return format!("measured runs\n{}", text::table(&columns));
+        return format!("measured runs, without saving\n{}", text::table(&columns));
     };
     columns.insert(
         3,
