@@ -7,7 +7,7 @@
 #
 # RANKS is the number of ranks of the job, THREADS that of threads per rank, TASKS that of tasks of the array.
 # The script gives the defaults.
-# jobs/slurm.sh describes OUTPUT, SET, OPTIONS and LAUNCHER, jobs/run.sbatch STRICT and RESUME. Further options of sbatch, such as
+# jobs/slurm.sh describes OUTPUT, SET, OPTIONS and LAUNCHER, jobs/run.sbatch STRICT and RESUME, jobs/scaling.sbatch REPEATS and WEAK. Further options of sbatch, such as
 # --partition, follow the name of the script.
 # Prints the command that it runs.
 set -euo pipefail

@@ -13,7 +13,7 @@ mpi=
 case "${1:-}" in
     "") ;;
     --mpi)
-        mpi=${2:-}
+        mpi=${2:?"name an MPI library, such as mpich"}
         for program in "mpicc.$mpi" "mpirun.$mpi"; do
             command -v "$program" >/dev/null || { echo "test: there is no $program: on Debian, install $mpi and lib$mpi-dev" >&2; exit 2; }
         done

@@ -10,7 +10,7 @@ use crate::results::{
 use crate::text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// How often a rank looks for the signal.
@@ -20,6 +20,8 @@ const TIME_TO_SAVE: Duration = Duration::from_millis(300);
 /// Rank 1 waits this much longer, so that a living rank 0 reports first.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
 
+/// How long a job that ends may take to note why.
+const TIME_TO_NOTE: Duration = Duration::from_secs(2);
 /// How long ranks that predict may be silent.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
 
@@ -76,9 +78,14 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
 pub(super) fn note_faults(current: &CurrentRun) {
     let current = current.clone();
     observe_faults(move |fault| {
-        if let Some(folder) = current.get() {
-            note_event(&folder, EventKind::Failed, fault.to_string());
-        }
+        let Some(folder) = current.get() else { return };
+        let (text, (done, is_done)) = (fault.to_string(), mpsc::channel());
+        // A file system that does not respond must not delay the end of the job.
+        std::thread::spawn(move || {
+            note_event(&folder, EventKind::Failed, text);
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(TIME_TO_NOTE);
     });
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Coordinator<N: Number> {
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub allreduce: Option<(Ranges, u64)>,
     /// Whether packed messages were faster for the last contribution to a sum, so that the next sum is not added by all-reduce.
-    pub packs_sums: bool,
+    pub next_sum_is_packed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl<N: Number> Coordinator<N> {
             ranks: BTreeMap::new(),
             longest_response: 0.0,
             allreduce: None,
-            packs_sums: false,
+            next_sum_is_packed: false,
         };
         let creating = coordinator.activity(Action::Creating);
         let mut saved_agents = BTreeMap::new();
@@ -279,7 +279,7 @@ impl<N: Number> Coordinator<N> {
         );
         let reduction = match &mut self.allreduce {
             Some((hosting, sums))
-                if request.route != Route::Back && *hosting == self.layout.ranks_of(&request.to) && !self.packs_sums =>
+                if request.route != Route::Back && *hosting == self.layout.ranks_of(&request.to) && !self.next_sum_is_packed =>
             {
                 *sums += 1;
                 Some(*sums - 1)
@@ -306,7 +306,7 @@ impl<N: Number> Coordinator<N> {
         let Report { from, seconds, response_seconds, monitoring, bytes, report, records, is_faster_packed, .. } = report;
         self.records.extend(records);
         // For the next sum: all ranks must add a sum in the same way.
-        self.packs_sums = is_faster_packed.unwrap_or(self.packs_sums);
+        self.next_sum_is_packed = is_faster_packed.unwrap_or(self.next_sum_is_packed);
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
         self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring);

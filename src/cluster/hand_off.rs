@@ -1,5 +1,6 @@
 //! How long it takes on this machine to hand work to a sleeping thread and to hear of its result.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The threads sleep for so long before each time, as between tasks.
@@ -7,7 +8,13 @@ const SLEEP: Duration = Duration::from_micros(200);
 const TIMES: usize = 200;
 
 /// The median of the seconds in which a sleeping thread has woken up for work and the thread that has waited for the result has woken up too.
+/// It is measured once.
 pub(super) fn seconds_of_hand_off() -> f64 {
+    static SECONDS: OnceLock<f64> = OnceLock::new();
+    *SECONDS.get_or_init(measured)
+}
+
+fn measured() -> f64 {
     let (work, works) = crossbeam_channel::unbounded::<()>();
     let (result, results) = crossbeam_channel::unbounded();
     let worker = std::thread::spawn(move || works.iter().try_for_each(|()| result.send(())));

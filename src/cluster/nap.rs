@@ -12,8 +12,10 @@ const PARTS: u32 = 16;
 
 /// The shortest nap of a rank whose threads all compute: to wake up and ask MPI for messages takes 15 to 20 µs of the core that they share.
 const SHORTEST_OF_COMPUTING: Duration = Duration::from_micros(100);
-/// Such a rank has no thread for what arrives, and naps for such a part of the time waited so far.
+/// Such a nap is one of so many parts of the time without events so far, or one of more parts if the tree has many levels: naps delay what ranks
+/// pass on. It is longer than that of a rank that waits, because no agent could begin with what arrives.
 const PARTS_OF_COMPUTING: u32 = 8;
+const PARTS_OF_A_LEVEL: u32 = 4;
 
 /// The naps of each of these ranks.
 #[derive(Clone, Copy)]
@@ -32,9 +34,9 @@ impl Naps {
         (waited / PARTS).min(LONGEST) / self.levels
     }
 
-    /// The same while all threads of the rank compute.
+    /// The next nap of a rank whose threads all compute, after it has heard of nothing for so long.
     pub fn while_computing(self, waited: Duration) -> Duration {
-        (waited / PARTS_OF_COMPUTING).min(LONGEST / self.levels).max(SHORTEST_OF_COMPUTING)
+        (waited / PARTS_OF_COMPUTING.max(self.levels * PARTS_OF_A_LEVEL)).min(LONGEST / self.levels).max(SHORTEST_OF_COMPUTING)
     }
 }
 
@@ -52,9 +54,10 @@ mod tests {
 
     #[test]
     fn naps_of_ranks_that_compute_are_neither_short_nor_longer_than_those_of_others_can_be() {
-        let naps = Naps::new(1024);
-        assert_eq!(naps.while_computing(Duration::ZERO), SHORTEST_OF_COMPUTING);
-        assert_eq!(naps.while_computing(4 * PARTS_OF_COMPUTING * SHORTEST_OF_COMPUTING), 4 * SHORTEST_OF_COMPUTING);
+        let (two, naps) = (Naps::new(2), Naps::new(1024));
+        assert_eq!([two, naps].map(|naps| naps.while_computing(Duration::ZERO)), [SHORTEST_OF_COMPUTING; 2]);
+        let waited = Duration::from_millis(8);
+        assert_eq!([two, naps].map(|naps| naps.while_computing(waited)), [waited / 8, waited / 40]);
         assert_eq!(naps.while_computing(Duration::from_secs(1)), LONGEST / 10);
     }
 }

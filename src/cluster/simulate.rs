@@ -7,7 +7,7 @@ use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, Fault};
 use super::hand_off::seconds_of_hand_off;
 use super::layout::{AgentId, Layout, Rank};
-use super::method::Method;
+use super::method::{Method, Order};
 use super::nap::{Naps, POLL};
 use super::node::Node;
 use super::options::JobOptions;
@@ -55,7 +55,7 @@ pub struct Network {
     /// Bytes per second of each rank's link, in each direction.
     pub bandwidth: f64,
     /// Seconds that a rank itself spends on sending or receiving a message. If they are not 0, ranks also nap while they wait, and notice messages
-    /// late, and threads take the time to wake up that they take on this machine.
+    /// late.
     pub message: f64,
 }
 
@@ -102,16 +102,16 @@ struct Costs<'a> {
     network: Network,
     /// Whether the server and the work after reports take the time that they take here, and messages are counted.
     is_measured: bool,
-    /// Seconds in which work is handed to a thread and its result is heard of, unless it is short.
+    /// Seconds in which work is handed to a sleeping thread and its result is heard of.
     hand_off: f64,
     task: Option<ErasedCost<'a>>,
     after_report: Option<ErasedCost<'a>>,
 }
 
 impl Costs<'_> {
-    /// Seconds for handing a work that takes so long to a thread.
-    fn hand_off_of(&self, seconds: f64) -> f64 {
-        if seconds < SHORT { 0.0 } else { self.hand_off }
+    /// Seconds in which a thread wakes up to do or to hear of a work that takes so long. The drivers do short work at once.
+    fn waking(&self, order: Order, seconds: f64) -> f64 {
+        if order == Order::Posted && seconds < SHORT { 0.0 } else { self.hand_off / 2.0 }
     }
 }
 
@@ -226,8 +226,7 @@ pub fn run_measured(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Measured, Fault> {
-    let hand_off = if network.message > 0.0 { seconds_of_hand_off() } else { 0.0 };
-    let costs = Costs { network, is_measured: true, hand_off, task: None, after_report: None };
+    let costs = Costs { network, is_measured: true, hand_off: seconds_of_hand_off(), task: None, after_report: None };
     run_any(method, options, &costs, saved, recorder)
 }
 
@@ -367,6 +366,8 @@ fn dispatch<N: Number>(
         }
     }
     let machine = &mut machines[rank];
+    // The threads that do them do not sleep.
+    let mut waiting = machine.queue.len();
     machine.queue.extend(machine.node.work.drain(..));
     let worker = WorkerContext {
         method: method.clone(),
@@ -382,6 +383,8 @@ fn dispatch<N: Number>(
     while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
     {
         let Some(work) = machine.queue.remove(place) else { break };
+        let sleeps = place >= waiting;
+        waiting -= usize::from(!sleeps);
         let declared = |cost: &Option<ErasedCost>| match (&work, cost) {
             (Work::Perform { id, request, .. }, Some(cost)) => {
                 let activity =
@@ -392,21 +395,23 @@ fn dispatch<N: Number>(
         };
         let (declared, after_report) = (declared(&cluster.task)?, declared(&cluster.after_report)?.unwrap_or(0.0));
         let is_task = matches!(work, Work::Perform { .. });
-        let mut end = now;
+        let (mut end, mut waking) = (now, 0.0);
         work.run(&worker, |mut completed| {
             if let Completed::Performed { seconds, .. } = &mut completed {
                 *seconds = declared.unwrap_or(*seconds);
-                end += *seconds + cluster.hand_off_of(*seconds);
+                waking = cluster.waking(method.order(), *seconds);
+                end += *seconds + if sleeps { waking } else { 0.0 };
             }
             if let Completed::ServerReturned { seconds, .. } = &mut completed {
                 *seconds = if cluster.is_measured { *seconds } else { 0.0 };
-                end += *seconds + cluster.hand_off_of(*seconds);
+                waking = cluster.waking(method.order(), *seconds);
+                end += *seconds + waking;
             }
             if let Completed::AgentReturned { seconds, .. } = &mut completed {
                 *seconds = if cluster.is_measured { *seconds } else { after_report };
                 end += *seconds;
             }
-            agenda.schedule(end, Event::Completed(rank as Rank, completed));
+            agenda.schedule(end + waking, Event::Completed(rank as Rank, completed));
         });
         if is_task {
             machine.free_cores -= 1;

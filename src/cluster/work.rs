@@ -140,6 +140,13 @@ impl<N: Number> WorkerContext<N> {
     }
 }
 
+impl<N: Number> Completed<N> {
+    /// Whether it is the last of its work.
+    pub fn is_last(&self) -> bool {
+        !matches!(self, Self::Served { .. } | Self::Performed { .. })
+    }
+}
+
 impl<N: Number> Work<N> {
     /// Whether this is work of the server, which has its own thread.
     pub fn is_for_server(&self) -> bool {

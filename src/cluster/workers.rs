@@ -13,8 +13,9 @@ pub(super) struct Workers<N: Number> {
     pub results: Receiver<Completed<N>>,
     /// Sends results, also those that do not come from a worker.
     pub report: Sender<Completed<N>>,
-    /// Works that were submitted and are not done.
-    open: Arc<AtomicUsize>,
+    /// Works of agents, and of the server, that were submitted and are not done.
+    open_of_agents: Arc<AtomicUsize>,
+    open_of_server: Arc<AtomicUsize>,
     /// Threads for agents.
     threads: usize,
 }
@@ -25,34 +26,44 @@ impl<N: Number> Workers<N> {
         let (agents, agent_jobs) = unbounded::<Work<N>>();
         let (server, server_jobs) = unbounded::<Work<N>>();
         let (report, results) = unbounded();
-        let open = Arc::new(AtomicUsize::new(0));
-        for (thread, jobs) in (1..).zip(std::iter::repeat_n(agent_jobs, threads.max(1)).chain([server_jobs])) {
-            let (worker, report, open) = (WorkerContext { thread, ..worker.clone() }, report.clone(), open.clone());
+        let (open_of_agents, open_of_server) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let threads = threads.max(1);
+        let of_agents = std::iter::repeat_n((agent_jobs, open_of_agents.clone()), threads);
+        for (thread, (jobs, open)) in (1..).zip(of_agents.chain([(server_jobs, open_of_server.clone())])) {
+            let (worker, report) = (WorkerContext { thread, ..worker.clone() }, report.clone());
             std::thread::spawn(move || {
                 for work in jobs {
-                    // The channel is closed if the run is over.
-                    work.run(&worker, |completed| drop(report.send(completed)));
-                    open.fetch_sub(1, Ordering::Relaxed);
+                    work.run(&worker, |completed| {
+                        // Who hears of the last result finds that the work is done.
+                        if completed.is_last() {
+                            open.fetch_sub(1, Ordering::Relaxed);
+                        }
+                        // The channel is closed if the run is over.
+                        drop(report.send(completed));
+                    });
                 }
             });
         }
-        Self { agents, server, results, report, open, threads: threads.max(1) }
+        Self { agents, server, results, report, open_of_agents, open_of_server, threads }
     }
 
     /// Whether no worker has anything to do.
     pub fn are_idle(&self) -> bool {
-        self.open.load(Ordering::Relaxed) == 0
+        self.open_of_agents.load(Ordering::Relaxed) == 0 && self.open_of_server.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether there is work for as many threads as agents have.
+    /// Whether agents have work for all of their threads.
     pub fn are_all_busy(&self) -> bool {
-        self.open.load(Ordering::Relaxed) >= self.threads
+        self.open_of_agents.load(Ordering::Relaxed) >= self.threads
     }
 
     /// Hands a work to the threads that it is for.
     pub fn submit(&self, work: Work<N>) {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let queue = if work.is_for_server() { &self.server } else { &self.agents };
+        let (queue, open) = match work.is_for_server() {
+            true => (&self.server, &self.open_of_server),
+            false => (&self.agents, &self.open_of_agents),
+        };
+        open.fetch_add(1, Ordering::Relaxed);
         drop(queue.send(work));
     }
 }

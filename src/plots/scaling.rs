@@ -38,7 +38,10 @@ pub struct RanksPoint {
 pub fn scaling(points: &[RanksPoint], is_weak: bool) -> Figure {
     let is_measured = points.iter().any(|point| point.measured.is_some());
     let mut panels = vec![time(points, is_weak), efficiency(points), memory(points)];
-    let mut legend = vec![Key { label: "predicted".into(), sample: Sample::Marked(series(0)) }];
+    let mut legend = Vec::new();
+    if points.iter().any(|point| point.predicted.is_some()) {
+        legend.push(Key { label: "predicted".into(), sample: Sample::Marked(series(0)) });
+    }
     if is_measured {
         panels.push(activities(points));
         legend.push(Key { label: "measured: median and range".into(), sample: Sample::Point(series(1).color) });

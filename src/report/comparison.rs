@@ -1,6 +1,6 @@
 //! A comparison of runs: final metrics, the settings in which the runs differ, and groups of runs that differ only in the seed.
 
-mod settings;
+pub(super) mod settings;
 
 use self::settings::{
     Config, DATA, METHOD, MODEL, SEED, differing, flatten, keys_at_default, remove_keys_without_effect, shortened,

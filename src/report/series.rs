@@ -1,5 +1,6 @@
-//! Runs of the same method on more and more ranks: how long they took, and what their ranks did.
+//! One run on more and more ranks: how long it took, and what the ranks did.
 
+use super::comparison::settings::different_work;
 use super::error::{ReportError, Result};
 use super::operation::{Operation, Rank};
 use super::run::RunResults;
@@ -58,17 +59,30 @@ impl RunsOnRanks {
     }
 }
 
+/// What the runs of a series have in common.
+#[derive(Clone, Debug)]
+pub struct SeriesRun {
+    /// The resolved configuration.
+    pub config: toml::Table,
+    /// The digest of the dataset; empty if there is none.
+    pub data_digest: String,
+    /// Whether there are as many agents as ranks that host agents; otherwise the agents are those of the configuration.
+    pub is_weak: bool,
+    /// Ranks that host no agents.
+    pub dedicated: u32,
+}
+
 impl Series {
-    /// The runs of this method.
+    /// The runs, which must all be this one, on some number of ranks.
     ///
     /// # Errors
-    /// If a run is not finished, was carried out by several jobs, is of another method, has ranks with other numbers of threads, or does not tell
-    /// what its ranks did.
-    pub fn of(runs: &[RunResults], method: &str) -> Result<Self> {
+    /// If a run is not finished, was carried out by several jobs, has other settings, other data or other numbers of threads, or does not tell what
+    /// its ranks did.
+    pub fn of(runs: &[RunResults], common: &SeriesRun) -> Result<Self> {
         let mut series: BTreeMap<u32, Vec<Vec<Rank>>> = BTreeMap::new();
         let mut threads = None;
         for run in runs {
-            let ranks = ranks_of(run, method)?;
+            let ranks = ranks_of(run, common)?;
             let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
             // The table holds counts as floating-point numbers; the conversion saturates.
             for of_rank in ranks.iter().map(|rank| rank.value("threads") as u16) {
@@ -86,12 +100,9 @@ impl Series {
 }
 
 /// The ranks of a run.
-fn ranks_of(run: &RunResults, method: &str) -> Result<Vec<Rank>> {
+fn ranks_of(run: &RunResults, common: &SeriesRun) -> Result<Vec<Rank>> {
     let refused = |reason: String| Err(ReportError::OutsideSeries { run: run.path.clone(), reason });
     let info = run.file.info();
-    if info.method != method {
-        return refused(format!("its method is {:?}, that of the run file is {method:?}", info.method));
-    }
     if !run.is_finished() {
         return refused("it is not finished".into());
     }
@@ -101,9 +112,23 @@ fn ranks_of(run: &RunResults, method: &str) -> Result<Vec<Rank>> {
             "it was stopped and resumed, and its times are those of the last job only: carry it out in one job".into(),
         );
     }
-    match ranks.is_empty() {
-        true => refused("it does not tell what its ranks did".into()),
-        false => Ok(ranks),
+    if ranks.is_empty() {
+        return refused("it does not tell what its ranks did".into());
+    }
+    if info.data_digest != common.data_digest {
+        return refused("it has other data than the run file".into());
+    }
+    let mut config: toml::Table = info.config.parse().unwrap_or_default();
+    if common.is_weak {
+        let hosting = i64::try_from(ranks.len()).unwrap_or(i64::MAX).saturating_sub(common.dedicated.into()).max(1);
+        let agents = config.remove("agents").and_then(|agents| agents.as_integer());
+        if agents != Some(hosting) {
+            return refused(format!("it does not have as many agents as ranks that host agents ({hosting})"));
+        }
+    }
+    match different_work(&config, &common.config) {
+        Some((key, [here, there])) => refused(format!("its {key} is {here}, that of the run file is {there}")),
+        None => Ok(ranks),
     }
 }
 

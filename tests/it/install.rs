@@ -228,6 +228,67 @@ fn in_project(cli: &Cli, command: &str) -> Command {
 }
 
 #[test]
+fn a_scaling_study_keeps_its_runs_and_compares_them() {
+    let cli = Cli::new();
+    let prefix = installed(&cli);
+    for folder in ["project", "spool"] {
+        std::fs::create_dir(cli.path(folder)).unwrap();
+    }
+    let rows: String = (0..40).map(|i| format!("{},{}\n", (i * 7) % 11, ["no", "yes"][(i * 7) % 11 / 6])).collect();
+    cli.write("a.csv", rows);
+    cli.succeed("import a.csv -o project/a.h5");
+    let method = "name = \"svgd\"\nparticles = 4\nrounds = 20\nsteps = 5\n";
+    cli.write(
+        "project/my.toml",
+        format!("agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\n{method}[evaluate]\nevery = 0\n"),
+    );
+    stub(&cli, "mpirun", "echo \"$@\" >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe \"$@\"");
+    stub(
+        &cli,
+        "scontrol",
+        "[ \"$1\" = show ] && echo \"JobId=7 JobState=RUNNING Requeue=1 Restarts=${SLURM_RESTART_COUNT:-0} BatchFlag=1\" || echo \"$@\" >>requests",
+    );
+    stub(&cli, "squeue", "echo ${LEFT:-UNLIMITED}");
+    let mpirun = watched(bash(cli.folder(), "command -v mpirun")).unwrap().stdout;
+    let job = |values: &[(&str, &str)]| {
+        std::fs::copy(prefix.join("share/mpibayes/jobs/scaling.sbatch"), cli.path("spool/slurm_script")).unwrap();
+        let mut job = in_project(&cli, "exec bash ../spool/slurm_script");
+        job.env("SLURM_JOB_ID", "7").env("SLURM_NTASKS", "2").env("CONFIG", "my.toml").env("MPIRUN", mpirun.trim());
+        for (name, value) in values {
+            job.env(name, value);
+        }
+        let ended = watched(job).unwrap();
+        (ended.code, ended.written())
+    };
+    for (name, value) in [("REPEATS", "0"), ("REPEATS", "2x"), ("WEAK", "yes")] {
+        let (code, said) = job(&[(name, value)]);
+        assert!(code == 2 && said.contains(&format!("{name} is {value}")), "{said}");
+    }
+    // Little time is left: the runs are compared without a prediction.
+    let (code, said) = job(&[("REPEATS", "2"), ("LEFT", "0:30")]);
+    assert!(code == 0 && said.contains("no time is left for a prediction"), "{said}");
+    let table = read(cli.path("project/runs/my/scaling.txt"));
+    let counts: Vec<Vec<&str>> = table.lines().skip(2).map(|line| line.split_whitespace().take(2).collect()).collect();
+    assert_eq!(counts, [["1", "2"], ["2", "2"]], "{table}");
+    assert!(cli.exists("project/runs/my/scaling.svg") && cli.exists("project/runs/my/scaling.png"));
+    // Finished runs are not repeated; another study has another folder.
+    std::fs::remove_file(cli.path("project/used")).unwrap();
+    let (code, said) = job(&[("REPEATS", "2"), ("LEFT", "0:30")]);
+    assert!(code == 0 && read(cli.path("project/used")).lines().count() == 1, "{said}");
+    let (code, said) = job(&[("REPEATS", "2"), ("WEAK", "1")]);
+    assert!(code == 1 && said.contains("runs/my has runs of another study"), "{said}");
+    let (code, said) = job(&[("REPEATS", "1"), ("WEAK", "1"), ("OUTPUT", "runs/weak"), ("LEFT", "0:30")]);
+    assert!(code == 0 && read(cli.path("project/runs/weak/ranks-1-1/config.toml")).contains("agents = 1"), "{said}");
+    // A limit that is too short for the first run is not tried again.
+    stub(&cli, "mpirun", "exit 75");
+    let (code, said) = job(&[("OUTPUT", "runs/short"), ("LEFT", "0:30")]);
+    assert!(
+        code == 1 && said.contains("the time limit is too short for a run on 1 ranks") && !cli.exists("project/requests"),
+        "{said}"
+    );
+}
+
+#[test]
 fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let cli = Cli::new();
     let prefix = installed(&cli);

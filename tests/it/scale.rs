@@ -118,9 +118,13 @@ fn predictions_are_compared_with_runs() {
     }
     // Without a prediction there is one table; its numbers of ranks are those of the runs.
     let measured = cli.stdout("scale svgd.toml --measure 0 --runs runs/c runs/a");
-    assert!(measured.starts_with("measured runs, without saving\n") && !measured.contains("predicted"), "{measured}");
+    assert!(measured.starts_with("measured runs (times without saving)\n") && !measured.contains("predicted"), "{measured}");
     cli.alone("scale svgd.toml --measure 0").end(1, &["--measure 0 predicts nothing: give --runs, or seconds above 0"]);
-    cli.alone("scale dsvgd.toml --runs runs/a").end(1, &["its method is \"svgd\", that of the run file is \"dsvgd\""]);
+    cli.alone("scale dsvgd.toml --runs runs/a").end(1, &["runs/a", "its method.name is svgd, that of the run file is dsvgd"]);
+    cli.alone("scale svgd.toml --set method.rounds=7 --runs runs/a")
+        .end(1, &["its method.rounds is 50, that of the run file is 7"]);
+    cli.alone("scale svgd.toml --weak --runs runs/a").end(1, &["it does not have as many agents as ranks that host agents (1)"]);
+    cli.alone("scale svgd.toml --threads 2 --runs runs/a").end(1, &["--threads 2: the ranks of these runs have 1 thread"]);
     cli.succeed("run svgd.toml --output runs/d --set cluster.threads=2");
     cli.alone("scale svgd.toml --runs runs/a runs/d").end(1, &["runs/d", "set cluster.threads for all runs"]);
 }

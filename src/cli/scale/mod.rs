@@ -14,7 +14,7 @@ use crate::cluster::mpi::{MessageCosts, World, measure_network};
 use crate::cluster::simulate::Network;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
 use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE, check, forecast};
-use crate::report::series::Series;
+use crate::report::series::{Series, SeriesRun};
 use crate::results;
 use crate::text;
 use anyhow::{bail, ensure};
@@ -36,7 +36,7 @@ Examples:
   mpibayes scale my.toml --ranks 1,8,64 --latency 2 --bandwidth 12      # InfiniBand
   srun -N 2 -n 2 mpibayes scale my.toml                                 # the network between two nodes is measured
   mpibayes scale my.toml --output scale.svg                             # also a picture
-  mpibayes scale my.toml --runs runs/scaling/* --output scale.svg       # beside runs that were measured
+  mpibayes scale my.toml --runs runs/my --output scale.svg              # beside the runs of a scaling study
   mpibayes scale my.toml --weak                                         # as many agents as ranks
   mpibayes scale my.toml --json > scale.json";
 
@@ -56,7 +56,7 @@ pub struct ScaleArgs {
     /// Take as many agents as ranks, so that the work grows with them if each agent has the same work
     #[arg(long)]
     pub weak: bool,
-    /// Compare with finished runs of this file on several numbers of ranks, which are then the numbers in the table. Several runs with the same number show how much times vary
+    /// Compare with finished runs of this file, or with all in a folder; their numbers of ranks are then those in the table. Several runs with the same number show how much times vary
     #[arg(long, value_name = "RUN", num_args = 1..)]
     pub runs: Vec<PathBuf>,
     /// Draw time, efficiency and memory into this file; without .svg or .png at its end, into both
@@ -105,12 +105,12 @@ struct Report<'a> {
 /// # Errors
 /// If the run cannot be run, or does not fit into the memory of this machine.
 pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    args.picture.check(args.output.as_deref())?;
-    ensure!(args.measure > 0 || !args.runs.is_empty(), "--measure 0 predicts nothing: give --runs, or seconds above 0");
     let costs = message_costs(args)?;
     if !World::is_primary() {
         return Ok(ExitCode::SUCCESS);
     }
+    args.picture.check(args.output.as_deref())?;
+    ensure!(args.measure > 0 || !args.runs.is_empty(), "--measure 0 predicts nothing: give --runs, or seconds above 0");
     let whole = Measurable::read(args, registry, None)?;
     let measured = runs_of_series(args, &whole)?;
     results::listen();
@@ -125,10 +125,6 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         row.measured = measured.runs.get(&row.ranks).cloned().map(MeasuredRow::new);
     }
     Row::compare(&mut rows, scaling(args));
-    let notes = match &args.output {
-        Some(output) => drawing::draw_scaling(&rows, scaling(args), &whole.heading(args), &args.picture, output)?,
-        None => Vec::new(),
-    };
     let MessageCosts { latency, bandwidth, message } = costs;
     let shown = match args.json {
         true => serde_json::to_string_pretty(&Report { latency, bandwidth, message, rows: &rows, advice })? + "\n",
@@ -141,8 +137,12 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             [predicted, tables::measured(&rows)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
         }
     };
+    // The table first: it may have taken minutes, and a picture can fail.
     print(&shown)?;
-    notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
+    if let Some(output) = &args.output {
+        let notes = drawing::draw_scaling(&rows, scaling(args), &whole.heading(args), &args.picture, output)?;
+        notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -186,10 +186,20 @@ impl Measurable {
 
 /// The runs that are to be compared.
 fn runs_of_series(args: &ScaleArgs, whole: &Measurable) -> anyhow::Result<Series> {
-    match args.runs.is_empty() {
-        true => Ok(Series::default()),
-        false => Ok(Series::of(&SeveralRuns::open(&args.runs)?.results, whole.report.method)?),
+    if args.runs.is_empty() {
+        return Ok(Series::default());
     }
+    let common = SeriesRun {
+        config: whole.run.to_table()?,
+        data_digest: whole.report.data_identity().map_or_else(String::new, |(_, digest)| digest.to_owned()),
+        is_weak: args.weak,
+        dedicated: u32::from(whole.report.dedicated),
+    };
+    let series = Series::of(&SeveralRuns::open(&args.runs)?.results, &common)?;
+    if let (Some(asked), Some(measured)) = (args.threads, series.threads) {
+        ensure!(asked == measured, "--threads {asked}: the ranks of these runs have {}", text::counted(measured, "thread"));
+    }
+    Ok(series)
 }
 
 /// Whether all agents together fit into the memory of this machine. If they do not, there is no prediction, which is an error unless there are

@@ -64,10 +64,13 @@ impl Row {
         Self { ranks, seconds: found.seconds, busy_agents: found.busy_agents, messages, bytes, memory, ..Self::default() }
     }
 
-    /// Sets the efficiencies, which compare with the first row.
+    /// Sets the efficiencies. Predicted times compare with the first row that has one, measured times with the first that has one; if some row
+    /// has both, all compare with that.
     pub fn compare(rows: &mut [Self], scaling: Scaling) {
-        let predicted = rows.first().and_then(|row| Some((row.ranks, row.seconds?)));
-        let measured = rows.iter().find_map(|row| Some((row.ranks, row.measured.as_ref()?.median)));
+        let both = rows.iter().find(|row| row.seconds.is_some() && row.measured.is_some()).map(|row| row.ranks);
+        let is_base = |row: &Self| both.is_none_or(|ranks| row.ranks == ranks);
+        let predicted = rows.iter().filter(|row| is_base(row)).find_map(|row| Some((row.ranks, row.seconds?)));
+        let measured = rows.iter().filter(|row| is_base(row)).find_map(|row| Some((row.ranks, row.measured.as_ref()?.median)));
         for row in rows {
             row.efficiency = predicted.zip(row.seconds).map(|(first, seconds)| scaling.efficiency(first, (row.ranks, seconds)));
             row.speed_up = predicted.zip(row.efficiency).map(|(first, used)| used * f64::from(row.ranks) / f64::from(first.0));
@@ -93,17 +96,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn efficiency_is_that_of_the_first_row() {
+    fn efficiencies_compare_with_the_first_row_that_has_both_times() {
         let runs = |seconds: &[f64]| Some(MeasuredRow::new(RunsOnRanks { seconds: seconds.to_vec(), ..RunsOnRanks::default() }));
         let row = |ranks, seconds, measured| Row { ranks, seconds, measured, ..Row::default() };
         let mut rows =
             vec![row(2, Some(400.0), None), row(4, Some(250.0), runs(&[100.0])), row(8, Some(200.0), runs(&[80.0, 100.0]))];
         Row::compare(&mut rows, Scaling::Strong);
-        assert_eq!((rows[2].speed_up, rows[2].efficiency), (Some(2.0), Some(0.5)));
+        // Four ranks take 250 s, eight 200 s.
+        assert_eq!((rows[2].speed_up, rows[2].efficiency), (Some(1.25), Some(0.625)));
+        assert_eq!(rows[0].efficiency, Some(1.25));
         let efficiency = rows[2].measured.as_ref().unwrap().efficiency;
         assert!((efficiency[0] - 50.0 / 90.0).abs() < 1e-12 && efficiency[1..] == [0.5, 0.625], "{efficiency:?}");
         Row::compare(&mut rows, Scaling::Weak);
-        assert_eq!((rows[2].speed_up, rows[2].efficiency), (Some(8.0), Some(2.0)));
+        assert_eq!((rows[2].speed_up, rows[2].efficiency), (Some(2.5), Some(1.25)));
         assert_eq!(rows[2].measured.as_ref().unwrap().efficiency[1..], [1.0, 1.25]);
     }
 }

@@ -44,17 +44,10 @@ pub(super) fn measured(rows: &[Row]) -> String {
     let mut ratios: Vec<f64> = measured.iter().filter_map(|(row, of_runs)| Some(row.seconds? / of_runs.median)).collect();
     ratios.sort_by(f64::total_cmp);
     let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else {
-        return format!("measured runs, without saving\n{}", text::table(&columns));
+        return format!("measured runs (times without saving)\n{}", text::table(&columns));
     };
-    columns.insert(
-        3,
-        column("predicted", &|row, of_runs| {
-            row.seconds.map_or_else(|| "-".into(), |seconds| format!("{:.2} times", seconds / of_runs.median))
-        }),
-    );
-    let of = if ratios.len() == 1 { String::new() } else { format!(" to {most:.2}") };
-    format!(
-        "measured runs, without saving\n{}the predicted times are {least:.2}{of} times the measured ones\n",
-        text::table(&columns)
-    )
+    columns.insert(3, column("predicted", &|row, _| row.seconds.map_or_else(|| "-".into(), text::seconds)));
+    let percent = |ratio: &f64| text::whole_percent(*ratio);
+    let range = if ratios.len() == 1 { percent(least) } else { format!("{} to {}", percent(least), percent(most)) };
+    format!("measured runs (times without saving)\n{}predicted times are {range} of the measured ones\n", text::table(&columns))
 }

@@ -17,7 +17,7 @@ use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
 use crate::job::{JobError, Ranks, notes_on_placement, start, threads_of};
-use crate::results::{self, Reporting, RunFolder};
+use crate::results::{self, EventKind, Reporting, RunFolder};
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -218,6 +218,10 @@ fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path, 
     let every = Duration::try_from_secs_f64(validated.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(&folder.join(&run.name), every, reporting);
     let outcome = start(&validated, registry, ranks, &mut folder);
+    // With several ranks, a fault ends the job, and is noted before.
+    if let (Err(JobError::Fault(fault)), Ranks::One) = (&outcome, ranks) {
+        folder.note(EventKind::Failed, &fault.to_string());
+    }
     let stopped = ranks.broadcast(&[u8::from(folder.was_stopped())]) == [1];
     match (outcome, ranks) {
         (Ok(()), _) if stopped => Ok(Ended::Stopped),

@@ -19,6 +19,9 @@ const EVERY: &str = "evaluate.every";
 /// The key of the first round whose predictions are averaged over evaluations.
 const AVERAGE_FROM: &str = "evaluate.average_from";
 
+/// A value that the run determines.
+const AUTO: &str = "auto";
+
 /// A configuration by dotted key.
 pub(super) type Config = BTreeMap<String, String>;
 
@@ -42,6 +45,21 @@ pub(super) fn flatten(prefix: &str, value: &toml::Value, flat: &mut Config) {
         toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
         other => drop(flat.insert(prefix.to_owned(), other.to_string())),
     }
+}
+
+/// A key in which two configurations differ, and its values. Keys that only one of them has, that have no effect on the work of a run, or that the
+/// run determines are left out.
+pub(in crate::report) fn different_work(first: &toml::Table, second: &toml::Table) -> Option<(String, [String; 2])> {
+    let flat = |table: &toml::Table| {
+        let mut flat = Config::new();
+        flatten("", &toml::Value::Table(table.clone()), &mut flat);
+        flat
+    };
+    let (first, second) = (flat(first), flat(second));
+    let has_effect = |key: &str| !key.starts_with("cluster.") && ![SEED, DATA_SEED, DATA].contains(&key);
+    let both = first.into_iter().filter_map(|(key, value)| Some((second.get(&key)?.clone(), key, value)));
+    let mut different = both.filter(|(other, key, value)| has_effect(key) && other != value && value != AUTO && other != AUTO);
+    different.next().map(|(other, key, value)| (key, [value, other]))
 }
 
 /// The keys of [method] whose values are the defaults of the method; none if it is not built in.
