@@ -2,10 +2,10 @@
 # Runs every check of the repository: scripts, format, lints, documentation, tests.
 #
 #   bash jobs/test.sh               with the mpicc and the mpirun on the PATH
-#   bash jobs/test.sh --mpi mpich   with mpicc.mpich and mpirun.mpich, as Debian names those of a second MPI library: the tests alone,
-#                                   built in a folder of their own (target/mpich)
+#   bash jobs/test.sh --mpi mpich   the tests alone with a second MPI library, whose programs Debian names mpicc.mpich and mpirun.mpich;
+#                                   they are built in a folder of their own (target/mpich)
 #
-# Runs all checks even if one fails, prints a summary, and ends with exit code 1 if any failed.
+# Once everything is installed, runs all checks even if one fails, prints a summary, and ends with exit code 1 if any failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -3,12 +3,11 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The threads sleep for so long before each time, as between tasks.
-const SLEEP: Duration = Duration::from_micros(200);
-const TIMES: usize = 200;
+/// The pause before each measurement, so that the thread falls asleep as between tasks.
+const PAUSE: Duration = Duration::from_micros(200);
+const MEASUREMENTS: usize = 200;
 
-/// The median of the seconds in which a sleeping thread has woken up for work and the thread that has waited for the result has woken up too.
-/// It is measured once.
+/// The median of the seconds from sending work to a sleeping thread until its result is received. It is measured once.
 pub(super) fn seconds_of_hand_off() -> f64 {
     static SECONDS: OnceLock<f64> = OnceLock::new();
     *SECONDS.get_or_init(measured)
@@ -18,9 +17,9 @@ fn measured() -> f64 {
     let (work, works) = crossbeam_channel::unbounded::<()>();
     let (result, results) = crossbeam_channel::unbounded();
     let worker = std::thread::spawn(move || works.iter().try_for_each(|()| result.send(())));
-    let mut seconds = Vec::with_capacity(TIMES);
-    for _ in 0..TIMES {
-        std::thread::sleep(SLEEP);
+    let mut seconds = Vec::with_capacity(MEASUREMENTS);
+    for _ in 0..MEASUREMENTS {
+        std::thread::sleep(PAUSE);
         let since = Instant::now();
         if work.send(()).is_err() || results.recv().is_err() {
             break;

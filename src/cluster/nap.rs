@@ -5,19 +5,19 @@ use std::time::Duration;
 
 /// Time of polling before the first nap.
 pub(super) const POLL: Duration = Duration::from_micros(50);
-/// The longest delay by naps of what passes through all levels of the tree of ranks: bounds the CPU time of a long wait.
+/// Caps the delay that naps add to what passes through all levels of the tree of ranks.
 const LONGEST: Duration = Duration::from_millis(10);
-/// All naps on the way of a message through the tree are one of so many parts of the time waited so far: they lengthen a wait by at most 6 %.
+/// The naps of all levels together are this part of the time waited so far: they lengthen a wait by at most 6 %.
 const PARTS: u32 = 16;
 
 /// The shortest nap of a rank whose threads all compute: to wake up and ask MPI for messages takes 15 to 20 µs of the core that they share.
 const SHORTEST_OF_COMPUTING: Duration = Duration::from_micros(100);
-/// Such a nap is one of so many parts of the time without events so far, or one of more parts if the tree has many levels: naps delay what ranks
-/// pass on. It is longer than that of a rank that waits, because no agent could begin with what arrives.
+/// Such a nap is an eighth of the time without events so far: no agent could begin with what arrives meanwhile.
 const PARTS_OF_COMPUTING: u32 = 8;
-const PARTS_OF_A_LEVEL: u32 = 4;
+/// In a tree with many levels it is shorter, divided by this number for each level, because naps delay what ranks pass on.
+const PARTS_FOR_EACH_LEVEL: u32 = 4;
 
-/// The naps of each of these ranks.
+/// The naps of the ranks of a job.
 #[derive(Clone, Copy)]
 pub(super) struct Naps {
     /// The levels of the tree.
@@ -36,7 +36,9 @@ impl Naps {
 
     /// The next nap of a rank whose threads all compute, after it has heard of nothing for so long.
     pub fn while_computing(self, waited: Duration) -> Duration {
-        (waited / PARTS_OF_COMPUTING.max(self.levels * PARTS_OF_A_LEVEL)).min(LONGEST / self.levels).max(SHORTEST_OF_COMPUTING)
+        (waited / PARTS_OF_COMPUTING.max(self.levels * PARTS_FOR_EACH_LEVEL))
+            .min(LONGEST / self.levels)
+            .max(SHORTEST_OF_COMPUTING)
     }
 }
 
@@ -53,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_of_ranks_that_compute_are_neither_short_nor_longer_than_those_of_others_can_be() {
+    fn naps_of_ranks_that_compute_have_a_least_and_a_largest_length() {
         let (two, naps) = (Naps::new(2), Naps::new(1024));
         assert_eq!([two, naps].map(|naps| naps.while_computing(Duration::ZERO)), [SHORTEST_OF_COMPUTING; 2]);
         let waited = Duration::from_millis(8);

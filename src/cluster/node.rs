@@ -14,7 +14,7 @@ use super::layout::{AgentId, Layout, Rank};
 use super::members::Promise;
 use super::options::DrawStore;
 use super::packet::{AgentBytes, AgentTime, Head, Packet, Posted, Reduction, Report, SavedTransfer, Traffic};
-use super::packing::{Reach, wire_bytes};
+use super::packing::{Hosts, wire_bytes};
 use super::record::Record;
 use super::request::{RequestId, Route};
 use super::states::{SavedState, StateStore};
@@ -64,7 +64,7 @@ pub(super) struct Node<N: Number> {
     /// Stores the states of this rank's agents.
     pub states: Option<Arc<dyn StateStore>>,
     /// Where the ranks are, if sums that are faster packed are not added by all-reduce.
-    reach: Option<Reach>,
+    hosts: Option<Hosts>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub work: VecDeque<Work<N>>,
@@ -138,7 +138,7 @@ impl<N: Number> Node<N> {
             monitoring: 0.0,
             store: None,
             states: None,
-            reach: None,
+            hosts: None,
             stopped: false,
             out: VecDeque::new(),
             work: VecDeque::new(),
@@ -256,8 +256,8 @@ impl<N: Number> Node<N> {
     }
 
     /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
-    pub fn use_allreduce(&mut self, unless_packed: Option<Reach>) {
-        self.reach = unless_packed;
+    pub fn use_allreduce(&mut self, unless_packed: Option<Hosts>) {
+        self.hosts = unless_packed;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.allreduce = Some((self.layout.hosting(), 0));
         }
@@ -424,7 +424,7 @@ impl<N: Number> Node<N> {
             report,
             records: std::mem::take(&mut self.records),
             values: if is_sum { 0 } else { body.len() },
-            is_faster_packed: self.reach.filter(|_| is_sum).map(|reach| reach.prefers_packed(&body)),
+            is_faster_packed: self.hosts.filter(|_| is_sum).map(|hosts| hosts.prefers_packed(&body)),
         };
         if !is_sum {
             self.send_report(request.id, report, body);

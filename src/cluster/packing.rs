@@ -12,30 +12,31 @@ use std::slice::Iter;
 
 /// Shorter arrays are not packed.
 const MIN_INTEGERS: usize = 256;
-/// Where the ranks are that add a sum, which decides how short packed messages must be to be faster than an all-reduce of all values.
+
+/// Whether the ranks that add a sum share a host: decides which packed messages are faster than an all-reduce of all values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Hosts {
     /// On one host: packing and unpacking take longer than passing the values through memory, unless there are many and nearly all are 0.
-    OneHost,
-    /// On several hosts: bytes on the network take longer than packing (measured with two ranks at 100 Mbit/s and 1 Gbit/s). With many ranks, sums of
-    /// sparse arrays are less sparse than these.
-    ManyHosts,
+    One,
+    /// On several hosts: bytes on the network take longer than packing (measured with two ranks at 100 Mbit/s and 1 Gbit/s). With many ranks, a sum is
+    /// less sparse than the arrays that are added.
+    Several,
 }
 
-impl Reach {
+impl Hosts {
     /// Arrays with fewer bytes are added by all-reduce, which has the shorter waits.
     fn least_bytes(self) -> usize {
         match self {
-            Self::OneHost => 4 << 20,
-            Self::ManyHosts => 64 << 10,
+            Self::One => 4 << 20,
+            Self::Several => 64 << 10,
         }
     }
 
-    /// How many times as short packed arrays must be.
+    /// The least ratio of the plain to the packed size.
     fn least_ratio(self) -> usize {
         match self {
-            Self::OneHost => 8,
-            Self::ManyHosts => 4,
+            Self::One => 8,
+            Self::Several => 4,
         }
     }
 
@@ -184,11 +185,11 @@ mod tests {
         let spread =
             |bytes: usize, gap: usize| (0..bytes as i32 / 4).map(|at| i32::from(at % gap as i32 == 0)).collect::<Vec<_>>();
         // Every so many integers, one takes two bytes.
-        for (reach, sparse, dense) in [(Reach::OneHost, 4, 3), (Reach::ManyHosts, 2, 1)] {
-            let least = reach.least_bytes();
-            assert!(reach.prefers_packed(&spread(least, sparse)) && reach.prefers_packed(&spread(least, 1000)));
-            assert!(!reach.prefers_packed(&spread(least, dense)) && !reach.prefers_packed(&spread(least / 2, 1000)));
-            assert!(!reach.prefers_packed(&vec![0.0; least]));
+        for (hosts, sparse, dense) in [(Hosts::One, 4, 3), (Hosts::Several, 2, 1)] {
+            let least = hosts.least_bytes();
+            assert!(hosts.prefers_packed(&spread(least, sparse)) && hosts.prefers_packed(&spread(least, 1000)));
+            assert!(!hosts.prefers_packed(&spread(least, dense)) && !hosts.prefers_packed(&spread(least / 2, 1000)));
+            assert!(!hosts.prefers_packed(&vec![0.0; least]));
         }
     }
 

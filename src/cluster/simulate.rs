@@ -98,9 +98,9 @@ impl Census {
 }
 
 /// A virtual cluster without the types of its method.
-struct Costs<'a> {
+struct ErasedCluster<'a> {
     network: Network,
-    /// Whether the server and the work after reports take the time that they take here, and messages are counted.
+    /// Whether the server and the work after reports take as long as they take on this machine, and messages are counted.
     is_measured: bool,
     /// Seconds in which work is handed to a sleeping thread and its result is heard of.
     hand_off: f64,
@@ -108,8 +108,8 @@ struct Costs<'a> {
     after_report: Option<ErasedCost<'a>>,
 }
 
-impl Costs<'_> {
-    /// Seconds in which a thread wakes up to do or to hear of a work that takes so long. The drivers do short work at once.
+impl ErasedCluster<'_> {
+    /// Seconds until a sleeping thread begins with a work of this length, or until its result is handled. The drivers do short work at once.
     fn waking(&self, order: Order, seconds: f64) -> f64 {
         if order == Order::Posted && seconds < SHORT { 0.0 } else { self.hand_off / 2.0 }
     }
@@ -195,14 +195,14 @@ pub fn run<M: Method>(
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     let Cluster { ranks, latency, bandwidth, .. } = *cluster;
-    let costs = Costs {
+    let cluster = ErasedCluster {
         network: Network { ranks, latency, bandwidth, message: 0.0 },
         is_measured: false,
         hand_off: 0.0,
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder).map(|measured| measured.outcome)
+    run_any(erase_shared(method, M::NAME), options, &cluster, saved, recorder).map(|measured| measured.outcome)
 }
 
 /// A run on a virtual cluster.
@@ -215,7 +215,7 @@ pub struct Measured {
     pub load: Load,
 }
 
-/// Runs a method on a virtual cluster where everything takes the time that it takes here.
+/// Runs a method on a virtual cluster where all work takes as long as it takes on this machine, and messages as long as on the network.
 ///
 /// # Errors
 /// As [`run`].
@@ -226,8 +226,8 @@ pub fn run_measured(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Measured, Fault> {
-    let costs = Costs { network, is_measured: true, hand_off: seconds_of_hand_off(), task: None, after_report: None };
-    run_any(method, options, &costs, saved, recorder)
+    let cluster = ErasedCluster { network, is_measured: true, hand_off: seconds_of_hand_off(), task: None, after_report: None };
+    run_any(method, options, &cluster, saved, recorder)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
@@ -237,7 +237,7 @@ fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
 fn run_any(
     method: AnyMethod,
     options: JobOptions,
-    cluster: &Costs,
+    cluster: &ErasedCluster,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Measured, Fault> {
@@ -251,7 +251,7 @@ fn run_any(
 fn run_typed<N: Number>(
     method: Erased<N>,
     options: JobOptions,
-    cluster: &Costs,
+    cluster: &ErasedCluster,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Measured, Fault> {
@@ -332,7 +332,7 @@ fn dispatch<N: Number>(
     clock: &Clock,
     method: &Erased<N>,
     seed: Seed,
-    cluster: &Costs,
+    cluster: &ErasedCluster,
     machines: &mut [Machine<N>],
     agenda: &mut Agenda<N>,
     census: &mut Census,
@@ -366,8 +366,8 @@ fn dispatch<N: Number>(
         }
     }
     let machine = &mut machines[rank];
-    // The threads that do them do not sleep.
-    let mut waiting = machine.queue.len();
+    // Work that was queued before starts on a thread that has just finished other work, and need not wake up.
+    let mut queued_before = machine.queue.len();
     machine.queue.extend(machine.node.work.drain(..));
     let worker = WorkerContext {
         method: method.clone(),
@@ -383,8 +383,8 @@ fn dispatch<N: Number>(
     while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
     {
         let Some(work) = machine.queue.remove(place) else { break };
-        let sleeps = place >= waiting;
-        waiting -= usize::from(!sleeps);
+        let needs_waking = place >= queued_before;
+        queued_before -= usize::from(!needs_waking);
         let declared = |cost: &Option<ErasedCost>| match (&work, cost) {
             (Work::Perform { id, request, .. }, Some(cost)) => {
                 let activity =
@@ -400,7 +400,7 @@ fn dispatch<N: Number>(
             if let Completed::Performed { seconds, .. } = &mut completed {
                 *seconds = declared.unwrap_or(*seconds);
                 waking = cluster.waking(method.order(), *seconds);
-                end += *seconds + if sleeps { waking } else { 0.0 };
+                end += *seconds + if needs_waking { waking } else { 0.0 };
             }
             if let Completed::ServerReturned { seconds, .. } = &mut completed {
                 *seconds = if cluster.is_measured { *seconds } else { 0.0 };

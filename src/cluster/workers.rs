@@ -34,7 +34,7 @@ impl<N: Number> Workers<N> {
             std::thread::spawn(move || {
                 for work in jobs {
                     work.run(&worker, |completed| {
-                        // Who hears of the last result finds that the work is done.
+                        // Before it is sent, so that whoever receives the last result sees this work as done.
                         if completed.is_last() {
                             open.fetch_sub(1, Ordering::Relaxed);
                         }
@@ -53,7 +53,7 @@ impl<N: Number> Workers<N> {
     }
 
     /// Whether agents have work for all of their threads.
-    pub fn are_all_busy(&self) -> bool {
+    pub fn agents_fill_threads(&self) -> bool {
         self.open_of_agents.load(Ordering::Relaxed) >= self.threads
     }
 

@@ -26,7 +26,7 @@ pub struct RanksPoint {
     pub predicted_efficiency: Option<f64>,
     /// Median, shortest and longest time of measured runs.
     pub measured: Option<[f64; 3]>,
-    /// The efficiencies that go with them.
+    /// The median, the lowest and the highest efficiency.
     pub measured_efficiency: Option<[f64; 3]>,
     /// Bytes of the rank with the most memory, as predicted and as measured.
     pub memory: [Option<u64>; 2],
@@ -61,26 +61,27 @@ fn ideal_stroke() -> Stroke {
     Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) }
 }
 
-fn at(ranks: u32) -> f64 {
+fn log_ranks(ranks: u32) -> f64 {
     f64::from(ranks).ln()
 }
 
 /// The horizontal axis: ranks, logarithmic.
 fn ranks_axis(points: &[RanksPoint]) -> Axis {
     let every = points.len().div_ceil(MOST_TICKS).max(1);
-    let names = points.iter().step_by(every).map(|point| (at(point.ranks), point.ranks.to_string())).collect();
+    let names = points.iter().step_by(every).map(|point| (log_ranks(point.ranks), point.ranks.to_string())).collect();
     Axis { names, ..Axis::new("ranks") }
 }
 
-/// A line of what is predicted, and points with their ranges of what is measured, after this function.
+/// A line of what is predicted, and points with ranges of what is measured; `transform` is applied to all values.
 fn marks(
     points: &[RanksPoint],
     predicted: impl Fn(&RanksPoint) -> Option<f64>,
     measured: impl Fn(&RanksPoint) -> Option<[f64; 3]>,
-    to: impl Fn(f64) -> f64,
+    transform: impl Fn(f64) -> f64,
 ) -> Vec<Mark> {
-    let line: Vec<_> = points.iter().filter_map(|point| Some((at(point.ranks), to(predicted(point)?)))).collect();
-    let of_runs: Vec<_> = points.iter().filter_map(|point| Some((at(point.ranks), measured(point)?.map(&to)))).collect();
+    let line: Vec<_> = points.iter().filter_map(|point| Some((log_ranks(point.ranks), transform(predicted(point)?)))).collect();
+    let of_runs: Vec<_> =
+        points.iter().filter_map(|point| Some((log_ranks(point.ranks), measured(point)?.map(&transform)))).collect();
     let mut marks = Vec::new();
     if !line.is_empty() {
         marks.push(Mark::Line { points: line, stroke: series(0), marked: true });
@@ -99,7 +100,7 @@ fn time(points: &[RanksPoint], is_weak: bool) -> Panel {
     let known = |point: &RanksPoint| Some((point.ranks, point.measured.map_or(point.predicted, |times| Some(times[0]))?));
     if let Some((first, seconds)) = points.iter().find_map(known) {
         let ideal = |ranks: u32| if is_weak { seconds } else { seconds * f64::from(first) / f64::from(ranks) };
-        let line = points.iter().map(|point| (at(point.ranks), ideal(point.ranks).ln())).collect();
+        let line = points.iter().map(|point| (log_ranks(point.ranks), ideal(point.ranks).ln())).collect();
         marks.insert(0, Mark::Line { points: line, stroke: ideal_stroke(), marked: false });
     }
     Panel { x: ranks_axis(points), y: logarithmic("seconds of the run", &marks), marks, ..Panel::default() }
@@ -108,7 +109,7 @@ fn time(points: &[RanksPoint], is_weak: bool) -> Panel {
 fn efficiency(points: &[RanksPoint]) -> Panel {
     let mut marks = marks(points, |point| point.predicted_efficiency, |point| point.measured_efficiency, |share| 100.0 * share);
     if !marks.is_empty() {
-        let line = points.iter().map(|point| (at(point.ranks), 100.0)).collect();
+        let line = points.iter().map(|point| (log_ranks(point.ranks), 100.0)).collect();
         marks.insert(0, Mark::Line { points: line, stroke: ideal_stroke(), marked: false });
     }
     Panel { x: ranks_axis(points), y: Axis { low: Some(0.0), ..Axis::new("efficiency (%)") }, marks, ..Panel::default() }

@@ -5,6 +5,7 @@ use super::error::{ReportError, Result};
 use super::operation::{Operation, Rank};
 use super::run::RunResults;
 use crate::results::EventKind;
+use crate::text;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub struct Shares {
 }
 
 impl RunsOnRanks {
-    /// The middle one of the times, or the mean of both.
+    /// The middle one of the times, or the mean of the two middle ones.
     pub fn median(&self) -> f64 {
         let middle = self.seconds.len() / 2;
         match (self.seconds.len(), self.seconds.get(middle)) {
@@ -59,26 +60,24 @@ impl RunsOnRanks {
     }
 }
 
-/// What the runs of a series have in common.
+/// The work that all runs of a series do.
 #[derive(Clone, Debug)]
-pub struct SeriesRun {
+pub struct SameWork {
     /// The resolved configuration.
     pub config: toml::Table,
     /// The digest of the dataset; empty if there is none.
     pub data_digest: String,
-    /// Whether there are as many agents as ranks that host agents; otherwise the agents are those of the configuration.
+    /// Whether there are as many agents as ranks; otherwise the agents are those of the configuration.
     pub is_weak: bool,
-    /// Ranks that host no agents.
-    pub dedicated: u32,
 }
 
 impl Series {
-    /// The runs, which must all be this one, on some number of ranks.
+    /// The runs, which must all do the same work as this one.
     ///
     /// # Errors
     /// If a run is not finished, was carried out by several jobs, has other settings, other data or other numbers of threads, or does not tell what
     /// its ranks did.
-    pub fn of(runs: &[RunResults], common: &SeriesRun) -> Result<Self> {
+    pub fn of(runs: &[RunResults], common: &SameWork) -> Result<Self> {
         let mut series: BTreeMap<u32, Vec<Vec<Rank>>> = BTreeMap::new();
         let mut threads = None;
         for run in runs {
@@ -87,9 +86,11 @@ impl Series {
             // The table holds counts as floating-point numbers; the conversion saturates.
             for of_rank in ranks.iter().map(|rank| rank.value("threads") as u16) {
                 if *threads.get_or_insert(of_rank) != of_rank {
-                    let reason =
-                        "its ranks do not all have as many threads as those of the others: set cluster.threads for all runs";
-                    return Err(ReportError::OutsideSeries { run: run.path.clone(), reason: reason.into() });
+                    let reason = format!(
+                        "its ranks have {}, those of the other runs do not: set cluster.threads for all runs",
+                        text::counted(of_rank, "thread")
+                    );
+                    return Err(ReportError::OutsideSeries { run: run.path.clone(), reason });
                 }
             }
             series.entry(count).or_default().push(ranks);
@@ -100,7 +101,7 @@ impl Series {
 }
 
 /// The ranks of a run.
-fn ranks_of(run: &RunResults, common: &SeriesRun) -> Result<Vec<Rank>> {
+fn ranks_of(run: &RunResults, common: &SameWork) -> Result<Vec<Rank>> {
     let refused = |reason: String| Err(ReportError::OutsideSeries { run: run.path.clone(), reason });
     let info = run.file.info();
     if !run.is_finished() {
@@ -120,10 +121,9 @@ fn ranks_of(run: &RunResults, common: &SeriesRun) -> Result<Vec<Rank>> {
     }
     let mut config: toml::Table = info.config.parse().unwrap_or_default();
     if common.is_weak {
-        let hosting = i64::try_from(ranks.len()).unwrap_or(i64::MAX).saturating_sub(common.dedicated.into()).max(1);
         let agents = config.remove("agents").and_then(|agents| agents.as_integer());
-        if agents != Some(hosting) {
-            return refused(format!("it does not have as many agents as ranks that host agents ({hosting})"));
+        if agents != i64::try_from(ranks.len()).ok() {
+            return refused(format!("it does not have as many agents as ranks ({})", ranks.len()));
         }
     }
     match different_work(&config, &common.config) {

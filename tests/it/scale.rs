@@ -66,7 +66,7 @@ fn times_on_more_and_more_ranks_are_shown_with_advice() {
     assert!(rows.len() == 2 && rows[0]["ranks"] == 1 && rows[0]["efficiency"] == 1.0, "{short}");
     // A message takes a millisecond, and a round a few of them.
     assert!(rows[1]["seconds"].as_f64().unwrap() > rows[0]["seconds"].as_f64().unwrap(), "{short}");
-    assert!(advice.starts_with("ask for 1 rank (") && advice.contains("The network limits it"), "{advice}");
+    assert!(advice.starts_with("ask for 1 rank (") && advice.contains("The network is the limit"), "{advice}");
     assert!(!cli.exists("runs"));
     cli.write("sweep.toml", cli.read("svgd.toml") + "[sweep]\nseed = [1, 2]\n");
     cli.alone("scale sweep.toml").refuse(&["sweep.toml: a sweep has several runs"]);
@@ -123,7 +123,7 @@ fn predictions_are_compared_with_runs() {
     cli.alone("scale dsvgd.toml --runs runs/a").end(1, &["runs/a", "its method.name is svgd, that of the run file is dsvgd"]);
     cli.alone("scale svgd.toml --set method.rounds=7 --runs runs/a")
         .end(1, &["its method.rounds is 50, that of the run file is 7"]);
-    cli.alone("scale svgd.toml --weak --runs runs/a").end(1, &["it does not have as many agents as ranks that host agents (1)"]);
+    cli.alone("scale svgd.toml --weak --runs runs/a").end(1, &["it does not have as many agents as ranks (1)"]);
     cli.alone("scale svgd.toml --threads 2 --runs runs/a").end(1, &["--threads 2: the ranks of these runs have 1 thread"]);
     cli.succeed("run svgd.toml --output runs/d --set cluster.threads=2");
     cli.alone("scale svgd.toml --runs runs/a runs/d").end(1, &["runs/d", "set cluster.threads for all runs"]);
@@ -137,7 +137,7 @@ fn a_weak_series_has_as_many_agents_as_ranks() {
     // The run file has 4 agents: 2 of 6 ranks have none, and receive no message.
     let messages = |shown: &serde_json::Value| shown["rows"][1]["messages"].as_u64().unwrap();
     assert!(messages(&weak) > messages(&strong), "{strong}\n{weak}");
-    assert!(weak["advice"].as_str().is_some_and(|advice| !advice.contains("each agent has one")), "{weak}");
+    assert!(weak["advice"].as_str().is_some_and(|advice| !advice.contains("each agent has a rank")), "{weak}");
     let number = |shown: &serde_json::Value, name: &str| shown["rows"][1][name].as_f64().unwrap();
     let times = |shown: &serde_json::Value, row: usize| shown["rows"][row]["seconds"].as_f64().unwrap();
     for (shown, ideal) in [(&strong, 2.0 / 6.0), (&weak, 1.0)] {

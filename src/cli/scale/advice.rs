@@ -22,7 +22,7 @@ pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agent
     let ask = format!("ask for {}{time}", text::counted(row.ranks, "rank"));
     let Some(next) = rows.get(place + 1) else {
         return match row.ranks >= most {
-            true => format!("{ask}: each agent has one. More agents could use more"),
+            true => format!("{ask}: each agent has a rank of its own. More ranks need more agents"),
             false => format!("{ask}, or for more: these are all used well"),
         };
     };
@@ -32,7 +32,7 @@ pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agent
     let loss = format!("the efficiency of {} is {}", text::count(next.ranks), text::whole_percent(efficiency));
     let reason = match ideal.seconds {
         Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
-            format!("The network limits it: with an ideal one they would take {}", text::seconds(ideal))
+            format!("The network is the limit: with an ideal one they would take {}", text::seconds(ideal))
         }
         Some(_) => format!(
             "A faster network would help little: even with an ideal one, on average {:.1} of {} work at the same time",
@@ -67,12 +67,12 @@ mod tests {
         assert_eq!(worth(&all), Some(2));
         let network = advice(&all, 2, Some(&forecast_of(110.0)), 8, 8);
         assert!(
-            network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network limits it")
+            network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network is the limit")
         );
         let method = advice(&all, 2, Some(&forecast_of(215.0)), 8, 8);
         assert!(method.contains("on average 2.5 of 8 agents work at the same time"), "{method}");
         let all = rows(&[(1, 800.0), (4, 210.0)]);
-        assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has one. More agents could use more"));
+        assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has a rank of its own. More ranks need more agents"));
         assert!(advice(&all, 1, None, 8, 8).ends_with("or for more: these are all used well"));
         assert_eq!(worth(&rows(&[(1, f64::NAN)])), None);
     }

@@ -14,7 +14,7 @@ use crate::cluster::mpi::{MessageCosts, World, measure_network};
 use crate::cluster::simulate::Network;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
 use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE, check, forecast};
-use crate::report::series::{Series, SeriesRun};
+use crate::report::series::{SameWork, Series};
 use crate::results;
 use crate::text;
 use anyhow::{bail, ensure};
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Bytes per second of an ideal network.
 const IDEAL_BANDWIDTH: f64 = 1e15;
-/// The most ranks in a table that nobody has asked for.
+/// The most ranks in the table if none are given.
 const MAX_RANKS: u32 = 4096;
 
 const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ pub struct ScaleArgs {
     /// Take as many agents as ranks, so that the work grows with them if each agent has the same work
     #[arg(long)]
     pub weak: bool,
-    /// Compare with finished runs of this file, or with all in a folder; their numbers of ranks are then those in the table. Several runs with the same number show how much times vary
+    /// Compare with finished runs of this file, or with all in a folder; the table has their numbers of ranks. Several runs with the same number show how much times vary
     #[arg(long, value_name = "RUN", num_args = 1..)]
     pub runs: Vec<PathBuf>,
     /// Draw time, efficiency and memory into this file; without .svg or .png at its end, into both
@@ -111,20 +111,25 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
     args.picture.check(args.output.as_deref())?;
     ensure!(args.measure > 0 || !args.runs.is_empty(), "--measure 0 predicts nothing: give --runs, or seconds above 0");
-    let whole = Measurable::read(args, registry, None)?;
+    let whole = CheckedRun::read(args, registry, None)?;
+    ensure!(
+        !(args.weak && whole.report.dedicated),
+        "--weak: a rank without agents (cluster.dedicated) cannot be one of as many ranks as agents"
+    );
     let measured = runs_of_series(args, &whole)?;
     results::listen();
     let counts = counts(args, &whole.report, &measured);
     let threads = usize::from(args.threads.or(measured.threads).unwrap_or(1));
     let is_predicted = args.measure > 0 && fits(args, registry, &counts, threads)?;
-    let (mut rows, advice) = match is_predicted {
+    let mut rows = match is_predicted {
         true => predict(args, registry, &costs, &counts, threads)?,
-        false => (counts.iter().map(|&ranks| Row { ranks, ..Row::default() }).collect(), String::new()),
+        false => counts.iter().map(|&ranks| Row { ranks, ..Row::default() }).collect(),
     };
     for row in &mut rows {
         row.measured = measured.runs.get(&row.ranks).cloned().map(MeasuredRow::new);
     }
     Row::compare(&mut rows, scaling(args));
+    let advice = if is_predicted { advise(args, registry, &rows, threads)? } else { String::new() };
     let MessageCosts { latency, bandwidth, message } = costs;
     let shown = match args.json {
         true => serde_json::to_string_pretty(&Report { latency, bandwidth, message, rows: &rows, advice })? + "\n",
@@ -150,13 +155,13 @@ fn scaling(args: &ScaleArgs) -> Scaling {
     if args.weak { Scaling::Weak } else { Scaling::Strong }
 }
 
-/// A run of which parts can be carried out.
-struct Measurable {
+/// A run that was checked.
+struct CheckedRun {
     run: Run,
     report: CheckReport,
 }
 
-impl Measurable {
+impl CheckedRun {
     /// The run of the file, with this number of agents if it is given.
     fn read(args: &ScaleArgs, registry: &Registry, agents: Option<u32>) -> anyhow::Result<Self> {
         let mut set = args.set.clone();
@@ -173,7 +178,7 @@ impl Measurable {
     fn on_ranks(args: &ScaleArgs, registry: &Registry, ranks: u32) -> anyhow::Result<Self> {
         let all = Self::read(args, registry, None)?;
         match args.weak {
-            true => Self::read(args, registry, Some(ranks.saturating_sub(u32::from(all.report.dedicated)).max(1))),
+            true => Self::read(args, registry, Some(ranks)),
             false => Ok(all),
         }
     }
@@ -185,15 +190,14 @@ impl Measurable {
 }
 
 /// The runs that are to be compared.
-fn runs_of_series(args: &ScaleArgs, whole: &Measurable) -> anyhow::Result<Series> {
+fn runs_of_series(args: &ScaleArgs, whole: &CheckedRun) -> anyhow::Result<Series> {
     if args.runs.is_empty() {
         return Ok(Series::default());
     }
-    let common = SeriesRun {
+    let common = SameWork {
         config: whole.run.to_table()?,
         data_digest: whole.report.data_identity().map_or_else(String::new, |(_, digest)| digest.to_owned()),
         is_weak: args.weak,
-        dedicated: u32::from(whole.report.dedicated),
     };
     let series = Series::of(&SeveralRuns::open(&args.runs)?.results, &common)?;
     if let (Some(asked), Some(measured)) = (args.threads, series.threads) {
@@ -206,7 +210,7 @@ fn runs_of_series(args: &ScaleArgs, whole: &Measurable) -> anyhow::Result<Series
 /// measured runs.
 fn fits(args: &ScaleArgs, registry: &Registry, counts: &[u32], threads: usize) -> anyhow::Result<bool> {
     let most = counts.last().copied().unwrap_or(1);
-    let report = Measurable::on_ranks(args, registry, most)?.report;
+    let report = CheckedRun::on_ranks(args, registry, most)?.report;
     let needed = report.bytes_of_agents(report.agents, threads);
     let fits = needed.zip(memory_of_this_machine()).is_none_or(|(all, machine)| all < machine);
     if !fits {
@@ -217,35 +221,36 @@ fn fits(args: &ScaleArgs, registry: &Registry, counts: &[u32], threads: usize) -
     Ok(fits)
 }
 
-/// A row for each number of ranks, and how many to ask for.
+/// A row for each number of ranks.
 fn predict(
     args: &ScaleArgs,
     registry: &Registry,
     &MessageCosts { latency, bandwidth, message }: &MessageCosts,
     counts: &[u32],
     threads: usize,
-) -> anyhow::Result<(Vec<Row>, String)> {
+) -> anyhow::Result<Vec<Row>> {
     let network = |ranks| Network { ranks, latency, bandwidth, message };
     let mut rows: Vec<Row> = Vec::new();
     for (place, &ranks) in counts.iter().enumerate() {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
-        let Measurable { run, report } = Measurable::on_ranks(args, registry, ranks)?;
+        let CheckedRun { run, report } = CheckedRun::on_ranks(args, registry, ranks)?;
         let found = measure(&run, registry, network(ranks), threads, args, &format!("{of}{}", text::counted(ranks, "rank")))?;
         let memory = resources::memory(&report, ranks, threads).map(|memory| memory.largest);
         rows.push(Row::predicted(ranks, &found, memory));
     }
-    Row::compare(&mut rows, scaling(args));
-    let advice = match advice::worth(&rows) {
+    Ok(rows)
+}
+
+/// How many ranks to ask for.
+fn advise(args: &ScaleArgs, registry: &Registry, rows: &[Row], threads: usize) -> anyhow::Result<String> {
+    let advice = match advice::worth(rows) {
         None => {
-            format!(
-                "{} finished no round, so that there is nothing to compare with: measure longer",
-                text::counted(counts[0], "rank")
-            )
+            format!("no round was finished on {}: measure longer", text::counted(rows[0].ranks, "rank"))
         }
         Some(_) if rows.len() == 1 => "one number of ranks says nothing about others".into(),
         Some(place) => {
             let limited = rows.get(place + 1).unwrap_or(&rows[place]).ranks;
-            let Measurable { run, report } = Measurable::on_ranks(args, registry, limited)?;
+            let CheckedRun { run, report } = CheckedRun::on_ranks(args, registry, limited)?;
             let ideal = match rows.get(place + 1) {
                 Some(next) => {
                     let ideal = Network { ranks: next.ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message: 0.0 };
@@ -256,10 +261,10 @@ fn predict(
             };
             // In a weak series, more ranks have more agents.
             let most = if args.weak { u32::MAX } else { report.agents + u32::from(report.dedicated) };
-            advice::advice(&rows, place, ideal.as_ref(), report.agents, most)
+            advice::advice(rows, place, ideal.as_ref(), report.agents, most)
         }
     };
-    Ok((rows, advice))
+    Ok(advice)
 }
 
 /// What messages cost: as given, else as measured between the ranks of this job, else as usual.
@@ -282,9 +287,7 @@ fn counts(args: &ScaleArgs, report: &CheckReport, measured: &Series) -> Vec<u32>
     counts.extend(measured.runs.keys());
     if counts.is_empty() {
         let most = (report.agents.saturating_add(u32::from(report.dedicated))).clamp(1, MAX_RANKS);
-        // A rank that hosts no agent leaves none for them if there is only one.
-        let least = if report.dedicated { 2.min(most) } else { 1 };
-        counts.extend(std::iter::successors(Some(least), |ranks| ranks.checked_mul(2)).take_while(|ranks| *ranks < most));
+        counts.extend(std::iter::successors(Some(1_u32), |ranks| ranks.checked_mul(2)).take_while(|ranks| *ranks < most));
         counts.push(most);
     }
     counts.sort_unstable();

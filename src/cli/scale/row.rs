@@ -5,7 +5,7 @@ use crate::job::Forecast;
 use crate::report::series::RunsOnRanks;
 use serde::Serialize;
 
-/// What the ranks do together if there are more of them.
+/// What more ranks are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Scaling {
     /// The same run.
@@ -15,7 +15,7 @@ pub(in crate::cli) enum Scaling {
 }
 
 impl Scaling {
-    /// How much of the additional ranks is used, if the run takes `first` seconds on `from` ranks and `seconds` on `ranks`.
+    /// The speed-up on `ranks` over `from` ranks, divided by how many times as many they are. The run takes `first` seconds on `from` ranks.
     fn efficiency(self, (from, first): (u32, f64), (ranks, seconds): (u32, f64)) -> f64 {
         match self {
             Self::Strong => first * f64::from(from) / (seconds * f64::from(ranks)),
@@ -24,14 +24,15 @@ impl Scaling {
     }
 }
 
-/// A number of ranks, and what it brings.
+/// A number of ranks, and how long the run takes on them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(in crate::cli) struct Row {
     pub ranks: u32,
-    /// Seconds of the whole run; none if not a round was finished while it was carried out.
+    /// Predicted seconds of the whole run; none if no round was finished.
     pub seconds: Option<f64>,
-    /// The part of the additional ranks, beyond the first row, that is used, and how many times as much is done in the same time.
+    /// See [`Scaling`].
     pub efficiency: Option<f64>,
+    /// How many times as much is done in the same time as in the row with which all compare.
     pub speed_up: Option<f64>,
     /// How many agents work at the same time, on average.
     pub busy_agents: f64,

@@ -14,7 +14,7 @@ pub(super) fn predicted(rows: &[Row]) -> String {
         column("speed-up", &|row| row.speed_up.map(|speed_up| format!("{speed_up:.1}"))),
         column("efficiency", &|row| row.efficiency.map(text::whole_percent)),
         column("agents at work", &|row| (row.busy_agents > 0.0).then(|| format!("{:.1}", row.busy_agents))),
-        column("messages", &|row| row.seconds.map(|_| text::count(row.messages))),
+        column("messages per request", &|row| row.seconds.map(|_| text::count(row.messages))),
         column("memory of a rank", &|row| row.memory.map(text::bytes)),
     ])
 }

@@ -33,7 +33,7 @@ use super::method::Method;
 use super::node::Node;
 use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
-use super::packing::Reach;
+use super::packing::Hosts;
 use super::run::{Outcome, Recorder, serve_recorder};
 use super::short_work::ShortWork;
 use super::timeline::{Doing, SHORTEST_WAIT};
@@ -105,8 +105,8 @@ fn run_typed<N: Number>(
     let hosted = if rank == 0 { node.host_server(saved) } else { Ok(()) };
     node.broadcasts = transport.broadcasts.is_some().then(VecDeque::new);
     if transport.reduces {
-        let reach = if world.is_on_one_host() { Reach::OneHost } else { Reach::ManyHosts };
-        node.use_allreduce((N::EXACT && options.collectives.integer_sums == IntegerSums::Auto).then_some(reach));
+        let hosts = if world.is_on_one_host() { Hosts::One } else { Hosts::Several };
+        node.use_allreduce((N::EXACT && options.collectives.integer_sums == IntegerSums::Auto).then_some(hosts));
     }
     node.timeline.clone_from(&options.timeline);
     let worker = WorkerContext {
@@ -277,7 +277,7 @@ fn event_loop<N: Number>(
         }
         // Requests that the recorder has released must not wait for the end of a nap.
         let is_active = busy || !node.out.is_empty();
-        let meanwhile = Meanwhile::of(transport.is_moving(), workers.are_all_busy());
+        let meanwhile = Meanwhile::of(transport.is_moving(), workers.agents_fill_threads());
         let completed = if is_active { None } else { backoff.wait(&workers.results, meanwhile) };
         if is_active || completed.is_some() {
             backoff.reset();

@@ -79,7 +79,7 @@ impl Pair {
             if let Some(packet) = self.wire.receive()? {
                 return Ok(packet.body);
             }
-            self.backoff.wait(&crossbeam_channel::never::<()>(), Meanwhile::Moving);
+            self.backoff.wait(&crossbeam_channel::never::<()>(), Meanwhile::Sending);
         }
     }
 

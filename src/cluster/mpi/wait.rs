@@ -1,4 +1,4 @@
-//! Back-off while polling MPI: poll briefly, then nap for a small part of the time waited so far.
+//! Back-off while polling MPI: poll briefly unless the threads compute, then nap for a small part of the time waited so far.
 
 use super::super::nap::{Naps, POLL};
 use crossbeam_channel::Receiver;
@@ -10,31 +10,31 @@ const POLL_MOVING: Duration = Duration::from_millis(1);
 /// What else is going on while a rank waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meanwhile {
-    /// Nothing, or not as much as could be.
-    Waiting,
-    /// A message is in flight.
-    Moving,
-    /// All threads of the rank compute.
+    /// No message is in flight, and a thread is free for an agent.
+    ThreadsFree,
+    /// A message is in flight, and a thread is free.
+    Sending,
+    /// All threads for agents have work.
     Computing,
-    /// Both.
-    ComputingAndMoving,
+    /// All threads have work, and a message is in flight.
+    ComputingAndSending,
 }
 
 impl Meanwhile {
     pub fn of(is_moving: bool, is_computing: bool) -> Self {
         match (is_moving, is_computing) {
-            (false, false) => Self::Waiting,
-            (true, false) => Self::Moving,
+            (false, false) => Self::ThreadsFree,
+            (true, false) => Self::Sending,
             (false, true) => Self::Computing,
-            (true, true) => Self::ComputingAndMoving,
+            (true, true) => Self::ComputingAndSending,
         }
     }
 
     /// For how long a rank polls before its first nap. Polling takes the time of a core that threads may need.
     fn polling(self) -> Duration {
         match self {
-            Self::Waiting | Self::ComputingAndMoving => POLL,
-            Self::Moving => POLL_MOVING,
+            Self::ThreadsFree | Self::ComputingAndSending => POLL,
+            Self::Sending => POLL_MOVING,
             Self::Computing => Duration::ZERO,
         }
     }

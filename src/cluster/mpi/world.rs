@@ -275,7 +275,7 @@ impl World {
         let mut request = unsafe { request.assume_init() };
         let (backoff, no_results) = (Backoff::new(self.size()), crossbeam_channel::never::<()>());
         while !test(&mut request) {
-            backoff.wait(&no_results, Meanwhile::Waiting);
+            backoff.wait(&no_results, Meanwhile::ThreadsFree);
         }
     }
 }
