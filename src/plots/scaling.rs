@@ -119,7 +119,9 @@ fn memory(points: &[RanksPoint]) -> Panel {
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / MIB);
     let measured = |point: &RanksPoint| bytes(point.memory[1]).map(|bytes| [bytes; 3]);
     let marks = marks(points, |point| bytes(point.memory[0]), measured, |mib| mib);
-    let y = Axis { low: Some(0.0), ..Axis::new("memory of a rank (MiB)") };
+    let most = marks.iter().flat_map(Mark::ys).fold(0.0, f64::max);
+    // Equal values would lie on the upper edge.
+    let y = Axis { low: Some(0.0), high: Some(1.1 * most), ..Axis::new("memory of a rank (MiB)") };
     Panel { x: ranks_axis(points), y, marks, ..Panel::default() }
 }
 
