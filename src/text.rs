@@ -93,14 +93,9 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A share in percent with one decimal: `12.5 %`; `-` if it is not known.
-pub fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { "-".into() }
-}
-
-/// The same without decimals.
-pub fn whole_percent(share: f64) -> String {
-    if share.is_finite() { format!("{:.0} %", 100.0 * share) } else { "-".into() }
+/// A share in percent with so many decimals: `12.5 %`; `-` if it is not known.
+pub fn percent(share: f64, decimals: usize) -> String {
+    if share.is_finite() { format!("{:.decimals$} %", 100.0 * share) } else { "-".into() }
 }
 
 /// A number with four decimals, or with four significant digits if it is very small or large; `-` for NaN.

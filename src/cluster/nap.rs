@@ -1,10 +1,12 @@
-//! How long a rank naps while it waits for messages.
+//! How long a rank polls and naps while it waits for messages.
 
 use super::tree;
 use std::time::Duration;
 
 /// Time of polling before the first nap.
-pub(super) const POLL: Duration = Duration::from_micros(50);
+const POLL: Duration = Duration::from_micros(50);
+/// The same while a message is in flight, which naps would delay.
+const POLL_SENDING: Duration = Duration::from_millis(1);
 /// Caps the delay that naps add to what passes through all levels of the tree of ranks.
 const LONGEST: Duration = Duration::from_millis(10);
 /// The naps of all levels together are this part of the time waited so far: they lengthen a wait by at most 6 %.
@@ -16,6 +18,26 @@ const SHORTEST_OF_COMPUTING: Duration = Duration::from_micros(100);
 const PARTS_OF_COMPUTING: u32 = 8;
 /// In a tree with many levels it is shorter, divided by this number for each level, because naps delay what ranks pass on.
 const PARTS_FOR_EACH_LEVEL: u32 = 4;
+
+/// What else is going on while a rank waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Meanwhile {
+    /// A message is in flight.
+    pub sends: bool,
+    /// All threads for agents have work.
+    pub computes: bool,
+}
+
+impl Meanwhile {
+    /// For how long a rank polls before its first nap. Polling takes the time of a core that threads may need.
+    fn polling(self) -> Duration {
+        match (self.sends, self.computes) {
+            (true, false) => POLL_SENDING,
+            (false, true) => Duration::ZERO,
+            (false, false) | (true, true) => POLL,
+        }
+    }
+}
 
 /// The naps of the ranks of a job.
 #[derive(Clone, Copy)]
@@ -29,13 +51,22 @@ impl Naps {
         Self { levels: tree::depth(ranks).max(1) }
     }
 
-    /// The next nap of a rank that has waited so long.
-    pub fn after(self, waited: Duration) -> Duration {
+    /// The next nap of a rank that has waited so long; none if it still polls.
+    pub fn next(self, waited: Duration, meanwhile: Meanwhile) -> Option<Duration> {
+        let nap = match meanwhile {
+            Meanwhile { computes: true, sends: false } => self.while_computing(waited),
+            _ => self.after(waited),
+        };
+        (waited >= meanwhile.polling()).then_some(nap)
+    }
+
+    /// The next nap of a rank that waits.
+    fn after(self, waited: Duration) -> Duration {
         (waited / PARTS).min(LONGEST) / self.levels
     }
 
     /// The next nap of a rank whose threads all compute, after it has heard of nothing for so long.
-    pub fn while_computing(self, waited: Duration) -> Duration {
+    fn while_computing(self, waited: Duration) -> Duration {
         (waited / PARTS_OF_COMPUTING.max(self.levels * PARTS_FOR_EACH_LEVEL))
             .min(LONGEST / self.levels)
             .max(SHORTEST_OF_COMPUTING)
@@ -61,5 +92,15 @@ mod tests {
         let waited = Duration::from_millis(8);
         assert_eq!([two, naps].map(|naps| naps.while_computing(waited)), [waited / 8, waited / 40]);
         assert_eq!(naps.while_computing(Duration::from_secs(1)), LONGEST / 10);
+    }
+
+    #[test]
+    fn ranks_poll_before_they_nap_unless_their_threads_need_the_core() {
+        let naps = Naps::new(2);
+        let next = |micros: u64, sends, computes| naps.next(Duration::from_micros(micros), Meanwhile { sends, computes });
+        assert_eq!((next(49, false, false), next(999, true, false), next(49, true, true)), (None, None, None));
+        assert_eq!(next(0, false, true), Some(SHORTEST_OF_COMPUTING));
+        let after = |micros: u64| Some(naps.after(Duration::from_micros(micros)));
+        assert_eq!((next(50, false, false), next(1000, true, false), next(50, true, true)), (after(50), after(1000), after(50)));
     }
 }

@@ -184,7 +184,7 @@ mod tests {
     fn only_large_arrays_with_few_values_are_sums_to_send_packed() {
         let spread =
             |bytes: usize, gap: usize| (0..bytes as i32 / 4).map(|at| i32::from(at % gap as i32 == 0)).collect::<Vec<_>>();
-        // Every so many integers, one takes two bytes.
+        // One of `sparse` or `dense` integers is not 0, and takes two bytes when it is packed.
         for (hosts, sparse, dense) in [(Hosts::One, 4, 3), (Hosts::Several, 2, 1)] {
             let least = hosts.least_bytes();
             assert!(hosts.prefers_packed(&spread(least, sparse)) && hosts.prefers_packed(&spread(least, 1000)));

@@ -8,7 +8,7 @@ use super::fault::{self, Action, Activity, Fault};
 use super::hand_off::seconds_of_hand_off;
 use super::layout::{AgentId, Layout, Rank};
 use super::method::{Method, Order};
-use super::nap::{Naps, POLL};
+use super::nap::{Meanwhile, Naps};
 use super::node::Node;
 use super::options::JobOptions;
 use super::packet::Packet;
@@ -297,11 +297,8 @@ fn run_typed<N: Number>(
                 // If it naps, the message comes in the middle of the nap, on average. To wake up takes half a hand-off.
                 let waited = Duration::try_from_secs_f64(now - machine.active_at).unwrap_or_default();
                 let woken = |nap: Duration| nap.as_secs_f64() + cluster.hand_off / 2.0;
-                let nap = match machine.free_cores {
-                    0 => woken(naps.while_computing(waited)),
-                    _ if waited < POLL => 0.0,
-                    _ => woken(naps.after(waited)),
-                };
+                let meanwhile = Meanwhile { sends: false, computes: machine.free_cores == 0 };
+                let nap = naps.next(waited, meanwhile).map_or(0.0, woken);
                 machine.active_at = machine.active_at.max(now + nap / 2.0) + cluster.network.message;
                 agenda.schedule(machine.active_at, Event::Take(rank, packet));
                 continue;

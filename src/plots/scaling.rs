@@ -152,7 +152,6 @@ fn activities(points: &[RanksPoint]) -> Panel {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

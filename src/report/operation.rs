@@ -111,7 +111,7 @@ impl Operation {
         }
         let column =
             |name: &str, cell: &dyn Fn(&Rank) -> String| (name.to_owned(), ranks.iter().map(|rank| cell(rank)).collect());
-        let share = |name: &'static str| move |rank: &Rank| text::percent(rank.value(name) / rank.value("seconds"));
+        let share = |name: &'static str| move |rank: &Rank| text::percent(rank.value(name) / rank.value("seconds"), 1);
         let time = |name: &'static str| move |rank: &Rank| time(rank.value(name));
         let size = |name: &'static str| move |rank: &Rank| text::bytes(rank.value(name) as u64);
         let columns = [

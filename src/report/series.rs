@@ -4,6 +4,7 @@ use super::comparison::settings::different_work;
 use super::error::{ReportError, Result};
 use super::operation::{Operation, Rank};
 use super::run::RunResults;
+use crate::metrics::convergence::quantile;
 use crate::results::EventKind;
 use crate::text;
 use serde::Serialize;
@@ -43,14 +44,9 @@ pub struct Shares {
 }
 
 impl RunsOnRanks {
-    /// The middle one of the times, or the mean of the two middle ones.
+    /// The median of the times; NaN if there are none.
     pub fn median(&self) -> f64 {
-        let middle = self.seconds.len() / 2;
-        match (self.seconds.len(), self.seconds.get(middle)) {
-            (_, None) => f64::NAN,
-            (runs, Some(upper)) if runs % 2 == 1 => *upper,
-            (_, Some(upper)) => (self.seconds[middle - 1] + upper) / 2.0,
-        }
+        quantile(&self.seconds, 0.5)
     }
 
     /// The shortest and the longest time.

@@ -413,7 +413,7 @@ impl Summary {
         if bins.is_empty() {
             return String::new();
         }
-        let percent = |of: fn(&TableRow) -> f64| bins.iter().map(|bin| text::percent(of(bin))).collect();
+        let percent = |of: fn(&TableRow) -> f64| bins.iter().map(|bin| text::percent(of(bin), 1)).collect();
         let edge = |share: f64| (1e4 * share).round() / 1e2;
         let edges = |bin: &&TableRow| format!("{} to {} %", edge(bin.value("lower")), edge(bin.value("upper")));
         let columns = [
@@ -446,7 +446,7 @@ impl Summary {
         let columns = [
             ("class".into(), classes.iter().map(name).collect()),
             ("rows".into(), classes.iter().map(|class| whole_number(class.value("rows"))).collect()),
-            ("accuracy".into(), classes.iter().map(|class| text::percent(class.value("accuracy"))).collect()),
+            ("accuracy".into(), classes.iter().map(|class| text::percent(class.value("accuracy"), 1)).collect()),
         ];
         format!("{heading}\n{}", text::table(&columns))
     }
@@ -495,7 +495,7 @@ impl Summary {
         let columns = [
             ("phase".into(), measured.iter().map(|phase| phase.0.replace('_', " ")).collect()),
             ("time".into(), measured.iter().map(|phase| text::seconds(phase.1)).collect()),
-            ("share".into(), measured.iter().map(|phase| text::percent(phase.1 / total)).collect()),
+            ("share".into(), measured.iter().map(|phase| text::percent(phase.1 / total, 1)).collect()),
         ];
         format!("\ntime by phase, summed over all agents\n{}", text::table(&columns))
     }

@@ -227,21 +227,23 @@ fn in_project(cli: &Cli, command: &str) -> Command {
     bash
 }
 
-#[test]
-fn a_scaling_study_keeps_its_runs_and_compares_them() {
-    let cli = Cli::new();
-    let prefix = installed(&cli);
+/// The folder `project` with a dataset and the run file `my.toml`, which ends with these lines, and the folder `spool` of Slurm.
+fn make_project(cli: &Cli, lines: &str) {
     for folder in ["project", "spool"] {
         std::fs::create_dir(cli.path(folder)).unwrap();
     }
     let rows: String = (0..40).map(|i| format!("{},{}\n", (i * 7) % 11, ["no", "yes"][(i * 7) % 11 / 6])).collect();
     cli.write("a.csv", rows);
     cli.succeed("import a.csv -o project/a.h5");
-    let method = "name = \"svgd\"\nparticles = 4\nrounds = 20\nsteps = 5\n";
-    cli.write(
-        "project/my.toml",
-        format!("agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\n{method}[evaluate]\nevery = 0\n"),
-    );
+    let head = "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nparticles = 4\n";
+    cli.write("project/my.toml", format!("{head}{lines}"));
+}
+
+#[test]
+fn a_scaling_study_keeps_its_runs_and_compares_them() {
+    let cli = Cli::new();
+    let prefix = installed(&cli);
+    make_project(&cli, "rounds = 20\nsteps = 5\n[evaluate]\nevery = 0\n");
     stub(&cli, "mpirun", "echo \"$@\" >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe \"$@\"");
     stub(
         &cli,
@@ -292,17 +294,7 @@ fn a_scaling_study_keeps_its_runs_and_compares_them() {
 fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let cli = Cli::new();
     let prefix = installed(&cli);
-    for folder in ["project", "spool"] {
-        std::fs::create_dir(cli.path(folder)).unwrap();
-    }
-    let rows: String = (0..40).map(|i| format!("{},{}\n", (i * 7) % 11, ["no", "yes"][(i * 7) % 11 / 6])).collect();
-    cli.write("a.csv", rows);
-    cli.succeed("import a.csv -o project/a.h5");
-    let method = "name = \"svgd\"\nparticles = 4\nrounds = 2\nsteps = 5\n";
-    cli.write(
-        "project/my.toml",
-        format!("agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\n{method}"),
-    );
+    make_project(&cli, "rounds = 2\nsteps = 5\n");
 
     // Open MPI itself, on this machine instead of the nodes of the job.
     stub(&cli, "mpirun", "command -v mpibayes >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe -n 2 \"$@\"");

@@ -29,7 +29,7 @@ pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agent
     let (Some(efficiency), Some(now), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
         return format!("{ask}: {} finished no round. Measure longer", text::count(next.ranks));
     };
-    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), text::whole_percent(efficiency));
+    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), text::percent(efficiency, 0));
     let reason = match ideal.seconds {
         Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
             format!("The network is the limit: with an ideal one they would take {}", text::seconds(ideal))

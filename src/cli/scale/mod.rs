@@ -20,6 +20,7 @@ use crate::text;
 use anyhow::{bail, ensure};
 use row::{MeasuredRow, Row, Scaling};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -120,16 +121,16 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     results::listen();
     let counts = counts(args, &whole.report, &measured);
     let threads = usize::from(args.threads.or(measured.threads).unwrap_or(1));
-    let is_predicted = args.measure > 0 && fits(args, registry, &counts, threads)?;
+    let is_predicted = args.measure > 0 && fits(&whole, args, registry, &counts, threads)?;
     let mut rows = match is_predicted {
-        true => predict(args, registry, &costs, &counts, threads)?,
+        true => predict(&whole, args, registry, &costs, &counts, threads)?,
         false => counts.iter().map(|&ranks| Row { ranks, ..Row::default() }).collect(),
     };
     for row in &mut rows {
         row.measured = measured.runs.get(&row.ranks).cloned().map(MeasuredRow::new);
     }
     Row::compare(&mut rows, scaling(args));
-    let advice = if is_predicted { advise(args, registry, &rows, threads)? } else { String::new() };
+    let advice = if is_predicted { advise(&whole, args, registry, &rows, threads)? } else { String::new() };
     let MessageCosts { latency, bandwidth, message } = costs;
     let shown = match args.json {
         true => serde_json::to_string_pretty(&Report { latency, bandwidth, message, rows: &rows, advice })? + "\n",
@@ -156,6 +157,7 @@ fn scaling(args: &ScaleArgs) -> Scaling {
 }
 
 /// A run that was checked.
+#[derive(Clone)]
 struct CheckedRun {
     run: Run,
     report: CheckReport,
@@ -175,12 +177,8 @@ impl CheckedRun {
     }
 
     /// The run on this number of ranks: with as many agents in a weak series.
-    fn on_ranks(args: &ScaleArgs, registry: &Registry, ranks: u32) -> anyhow::Result<Self> {
-        let all = Self::read(args, registry, None)?;
-        match args.weak {
-            true => Self::read(args, registry, Some(ranks)),
-            false => Ok(all),
-        }
+    fn on_ranks(&self, args: &ScaleArgs, registry: &Registry, ranks: u32) -> anyhow::Result<Cow<'_, Self>> {
+        Ok(if args.weak { Cow::Owned(Self::read(args, registry, Some(ranks))?) } else { Cow::Borrowed(self) })
     }
 
     /// Method and file in one line.
@@ -208,9 +206,9 @@ fn runs_of_series(args: &ScaleArgs, whole: &CheckedRun) -> anyhow::Result<Series
 
 /// Whether all agents together fit into the memory of this machine. If they do not, there is no prediction, which is an error unless there are
 /// measured runs.
-fn fits(args: &ScaleArgs, registry: &Registry, counts: &[u32], threads: usize) -> anyhow::Result<bool> {
+fn fits(whole: &CheckedRun, args: &ScaleArgs, registry: &Registry, counts: &[u32], threads: usize) -> anyhow::Result<bool> {
     let most = counts.last().copied().unwrap_or(1);
-    let report = CheckedRun::on_ranks(args, registry, most)?.report;
+    let report = &whole.on_ranks(args, registry, most)?.report;
     let needed = report.bytes_of_agents(report.agents, threads);
     let fits = needed.zip(memory_of_this_machine()).is_none_or(|(all, machine)| all < machine);
     if !fits {
@@ -223,6 +221,7 @@ fn fits(args: &ScaleArgs, registry: &Registry, counts: &[u32], threads: usize) -
 
 /// A row for each number of ranks.
 fn predict(
+    whole: &CheckedRun,
     args: &ScaleArgs,
     registry: &Registry,
     &MessageCosts { latency, bandwidth, message }: &MessageCosts,
@@ -233,38 +232,36 @@ fn predict(
     let mut rows: Vec<Row> = Vec::new();
     for (place, &ranks) in counts.iter().enumerate() {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
-        let CheckedRun { run, report } = CheckedRun::on_ranks(args, registry, ranks)?;
-        let found = measure(&run, registry, network(ranks), threads, args, &format!("{of}{}", text::counted(ranks, "rank")))?;
-        let memory = resources::memory(&report, ranks, threads).map(|memory| memory.largest);
+        let here = whole.on_ranks(args, registry, ranks)?;
+        let what = format!("{of}{}", text::counted(ranks, "rank"));
+        let found = measure(&here.run, registry, network(ranks), threads, args, &what)?;
+        let memory = resources::memory(&here.report, ranks, threads).map(|memory| memory.largest);
         rows.push(Row::predicted(ranks, &found, memory));
     }
     Ok(rows)
 }
 
 /// How many ranks to ask for.
-fn advise(args: &ScaleArgs, registry: &Registry, rows: &[Row], threads: usize) -> anyhow::Result<String> {
-    let advice = match advice::worth(rows) {
-        None => {
-            format!("no round was finished on {}: measure longer", text::counted(rows[0].ranks, "rank"))
-        }
-        Some(_) if rows.len() == 1 => "one number of ranks says nothing about others".into(),
-        Some(place) => {
-            let limited = rows.get(place + 1).unwrap_or(&rows[place]).ranks;
-            let CheckedRun { run, report } = CheckedRun::on_ranks(args, registry, limited)?;
-            let ideal = match rows.get(place + 1) {
-                Some(next) => {
-                    let ideal = Network { ranks: next.ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message: 0.0 };
-                    let what = format!("{} on an ideal network", text::counted(next.ranks, "rank"));
-                    Some(measure(&run, registry, ideal, threads, args, &what)?)
-                }
-                None => None,
-            };
-            // In a weak series, more ranks have more agents.
-            let most = if args.weak { u32::MAX } else { report.agents + u32::from(report.dedicated) };
-            advice::advice(rows, place, ideal.as_ref(), report.agents, most)
-        }
+fn advise(whole: &CheckedRun, args: &ScaleArgs, registry: &Registry, rows: &[Row], threads: usize) -> anyhow::Result<String> {
+    let Some(place) = advice::worth(rows) else {
+        return Ok(format!("no round was finished on {}: measure longer", text::counted(rows[0].ranks, "rank")));
     };
-    Ok(advice)
+    if rows.len() == 1 {
+        return Ok("one number of ranks says nothing about others".into());
+    }
+    let ranks = rows.get(place + 1).unwrap_or(&rows[place]).ranks;
+    let here = whole.on_ranks(args, registry, ranks)?;
+    let report = &here.report;
+    let ideal = if place + 1 < rows.len() {
+        let network = Network { ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message: 0.0 };
+        let what = format!("{} on an ideal network", text::counted(ranks, "rank"));
+        Some(measure(&here.run, registry, network, threads, args, &what)?)
+    } else {
+        None
+    };
+    // In a weak series, more ranks have more agents.
+    let most = if args.weak { u32::MAX } else { report.agents + u32::from(report.dedicated) };
+    Ok(advice::advice(rows, place, ideal.as_ref(), report.agents, most))
 }
 
 /// What messages cost: as given, else as measured between the ranks of this job, else as usual.

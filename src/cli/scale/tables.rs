@@ -12,7 +12,7 @@ pub(super) fn predicted(rows: &[Row]) -> String {
         column("ranks", &|row| Some(text::count(row.ranks))),
         column("time of the run", &|row| row.seconds.map(text::seconds)),
         column("speed-up", &|row| row.speed_up.map(|speed_up| format!("{speed_up:.1}"))),
-        column("efficiency", &|row| row.efficiency.map(text::whole_percent)),
+        column("efficiency", &|row| row.efficiency.map(|efficiency| text::percent(efficiency, 0))),
         column("agents at work", &|row| (row.busy_agents > 0.0).then(|| format!("{:.1}", row.busy_agents))),
         column("messages per request", &|row| row.seconds.map(|_| text::count(row.messages))),
         column("memory of a rank", &|row| row.memory.map(text::bytes)),
@@ -34,11 +34,11 @@ pub(super) fn measured(rows: &[Row]) -> String {
         column("median time", &|_, of_runs| text::seconds(of_runs.median)),
         column("shortest", &|_, of_runs| text::seconds(of_runs.runs.range().0)),
         column("longest", &|_, of_runs| text::seconds(of_runs.runs.range().1)),
-        column("efficiency", &|_, of_runs| text::whole_percent(of_runs.efficiency[0])),
-        column("computing", &|_, of_runs| text::whole_percent(of_runs.runs.shares.computing)),
-        column("messages", &|_, of_runs| text::whole_percent(of_runs.runs.shares.messages)),
-        column("saving", &|_, of_runs| text::whole_percent(of_runs.runs.shares.saving)),
-        column("idle", &|_, of_runs| text::whole_percent(of_runs.runs.shares.idle)),
+        column("efficiency", &|_, of_runs| text::percent(of_runs.efficiency[0], 0)),
+        column("computing", &|_, of_runs| text::percent(of_runs.runs.shares.computing, 0)),
+        column("messages", &|_, of_runs| text::percent(of_runs.runs.shares.messages, 0)),
+        column("saving", &|_, of_runs| text::percent(of_runs.runs.shares.saving, 0)),
+        column("idle", &|_, of_runs| text::percent(of_runs.runs.shares.idle, 0)),
         column("memory of a rank", &|_, of_runs| text::bytes(of_runs.runs.memory)),
     ];
     let mut ratios: Vec<f64> = measured.iter().filter_map(|(row, of_runs)| Some(row.seconds? / of_runs.median)).collect();
@@ -47,7 +47,7 @@ pub(super) fn measured(rows: &[Row]) -> String {
         return format!("measured runs (times without saving)\n{}", text::table(&columns));
     };
     columns.insert(3, column("predicted", &|row, _| row.seconds.map_or_else(|| "-".into(), text::seconds)));
-    let percent = |ratio: &f64| text::whole_percent(*ratio);
+    let percent = |ratio: &f64| text::percent(*ratio, 0);
     let range = if ratios.len() == 1 { percent(least) } else { format!("{} to {}", percent(least), percent(most)) };
     format!("measured runs (times without saving)\n{}predicted times are {range} of the measured ones\n", text::table(&columns))
 }

@@ -30,6 +30,7 @@ use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, EXIT_CODE, Fault, guard};
 use super::layout::Layout;
 use super::method::Method;
+use super::nap::Meanwhile;
 use super::node::Node;
 use super::options::{IntegerSums, JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
@@ -48,7 +49,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use wait::{Backoff, Meanwhile};
+use wait::Backoff;
 use wire::Wire;
 
 /// How long a failing rank waits for rank 0 to print the fault and end the job.
@@ -277,7 +278,7 @@ fn event_loop<N: Number>(
         }
         // Requests that the recorder has released must not wait for the end of a nap.
         let is_active = busy || !node.out.is_empty();
-        let meanwhile = Meanwhile::of(transport.is_moving(), workers.agents_fill_threads());
+        let meanwhile = Meanwhile { sends: transport.is_moving(), computes: workers.agents_fill_threads() };
         let completed = if is_active { None } else { backoff.wait(&workers.results, meanwhile) };
         if is_active || completed.is_some() {
             backoff.reset();

@@ -1,9 +1,10 @@
 //! Measures the network between the first and the last rank with the messages of the driver.
 
 use super::super::body::Body;
+use super::super::nap::Meanwhile;
 use super::super::packet::{Head, Packet};
 use super::super::ranges::Ranges;
-use super::wait::{Backoff, Meanwhile};
+use super::wait::Backoff;
 use super::wire::Wire;
 use super::world::World;
 use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ impl Pair {
             if let Some(packet) = self.wire.receive()? {
                 return Ok(packet.body);
             }
-            self.backoff.wait(&crossbeam_channel::never::<()>(), Meanwhile::Sending);
+            self.backoff.wait(&crossbeam_channel::never::<()>(), Meanwhile { sends: true, computes: false });
         }
     }
 

@@ -1,8 +1,9 @@
 //! The MPI job: starts it, checks that it has the number of ranks that the launcher started, ends it.
 
+use super::super::nap::Meanwhile;
 use super::comm::Comm;
 use super::frame::{PIECE, test};
-use super::wait::{Backoff, Meanwhile};
+use super::wait::Backoff;
 use super::watchdog::{Silence, Watchdog};
 use mpi::Threading;
 use mpi::ffi;
@@ -275,7 +276,7 @@ impl World {
         let mut request = unsafe { request.assume_init() };
         let (backoff, no_results) = (Backoff::new(self.size()), crossbeam_channel::never::<()>());
         while !test(&mut request) {
-            backoff.wait(&no_results, Meanwhile::ThreadsFree);
+            backoff.wait(&no_results, Meanwhile::default());
         }
     }
 }
