@@ -16,6 +16,7 @@ mod gaussian_shards;
 #[path = "../../tests/support/grid.rs"]
 mod grid;
 mod judge;
+mod kept;
 mod origin;
 mod pictures;
 #[path = "../../tests/support/recording.rs"]
@@ -25,6 +26,7 @@ mod workers;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use files::Runs;
+use kept::{Confirmation, Kept, Quick};
 use mpibayes::cluster::BoxError;
 use mpibayes::plots::Figure;
 use origin::Origin;
@@ -50,6 +52,10 @@ struct Arguments {
     /// Do not run rows whose results are of other sources or settings
     #[arg(long, conflicts_with = "again")]
     keep: bool,
+    /// Run the quick version of rows whose results are of other sources: where its numbers are those that the sources of the result gave,
+    /// the result is up to date
+    #[arg(long, conflicts_with_all = ["again", "keep", "quick"])]
+    confirm: bool,
 }
 
 /// What the measurements say about a claim.
@@ -100,12 +106,24 @@ struct Row {
     run: fn(Effort, &[Runs]) -> Result<Outcome, BoxError>,
 }
 
+impl Row {
+    fn carry_out(&self, effort: Effort) -> Result<Outcome, BoxError> {
+        let files = self.files.iter().map(|name| Runs::read(name)).collect::<Result<Vec<_>, _>>()?;
+        (self.run)(effort, &files)
+    }
+}
+
 /// How much is run.
 #[derive(Clone, Copy)]
 struct Effort {
     seeds: u64,
     /// Rounds are divided by this.
     share: u64,
+}
+
+impl Effort {
+    const FULL: Self = Self { seeds: 10, share: 1 };
+    const QUICK: Self = Self { seeds: 2, share: 5 };
 }
 
 /// What came of a row.
@@ -117,22 +135,6 @@ struct Outcome {
     /// Drawn into a file beside.
     #[serde(skip)]
     picture: Option<Figure>,
-}
-
-/// An outcome as it is kept.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    outcome: Outcome,
-    seconds: f64,
-    #[serde(flatten)]
-    origin: Origin,
-}
-
-impl Kept {
-    /// What came out and how long it took, for people.
-    fn said(&self, row: &Row) -> String {
-        format!("{}, {:.0} s", self.outcome.verdict.name(row), self.seconds)
-    }
 }
 
 const PAPERS: [&str; 3] = ["dsgld", "dsvgd", "ec-sghmc"];
@@ -166,7 +168,7 @@ fn main() -> anyhow::Result<()> {
     let results = folder.join(if arguments.quick { "results-quick" } else { "results" });
     std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
     let place = |row: &Row| results.join(format!("{}.json", row.id));
-    let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 10, share: 1 } };
+    let effort = if arguments.quick { Effort::QUICK } else { Effort::FULL };
     let mut broken = Vec::new();
     // Before the runs, in case the files change meanwhile.
     let origins = Origin::of_rows(&arguments.paper, &rows).context("the sources")?;
@@ -175,18 +177,35 @@ fn main() -> anyhow::Result<()> {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
     }
     for (row, now) in rows.iter().zip(&origins) {
-        let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
-        let kept = read(&place(row))?;
-        let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
-        let is_kept = kept.is_some() && (!is_stale || arguments.keep) && !arguments.again;
-        if !asked || is_kept {
+        if !arguments.rows.is_empty() && !arguments.rows.iter().any(|asked| asked == row.id) {
+            continue;
+        }
+        let before = Kept::read(&place(row))?;
+        let is_stale = before.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
+        if arguments.confirm {
+            let Some(mut kept) = before else { continue };
+            match kept.confirm(row, now).with_context(|| format!("the quick version of {}", row.id))? {
+                Confirmation::UpToDate => {}
+                Confirmation::Confirmed => eprintln!("reproduce: {}: the quick version gives the same numbers", row.id),
+                Confirmation::Stale(why) => {
+                    eprintln!("reproduce: {} is stale: {why}", row.id);
+                    continue;
+                }
+            }
+            kept.write(&place(row))?;
+            continue;
+        }
+        let is_kept = before.is_some() && (!is_stale || arguments.keep) && !arguments.again;
+        if is_kept {
             continue;
         }
         eprintln!("reproduce: {}{}", row.id, if is_stale { ", whose result is of other sources or settings" } else { "" });
         let since = Instant::now();
-        let files = row.files.iter().map(|name| Runs::read(name)).collect::<Result<Vec<_>, _>>();
-        let outcome = match files.and_then(|files| (row.run)(effort, &files)) {
-            Ok(outcome) => outcome,
+        let outcome = row.carry_out(effort);
+        let seconds = since.elapsed().as_secs_f64();
+        let quick = if arguments.quick { Ok(None) } else { Quick::of(row).map(Some) };
+        let (outcome, quick) = match outcome.and_then(|outcome| Ok((outcome, quick?))) {
+            Ok(outcomes) => outcomes,
             Err(error) => {
                 eprintln!("reproduce: {} has ended early, and its former result is kept: {error}", row.id);
                 broken.push(row.id);
@@ -199,12 +218,12 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
-        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), origin: now.clone() };
-        std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
+        let kept = Kept::new(outcome, seconds, now.clone(), quick);
+        kept.write(&place(row))?;
         eprintln!("reproduce: {}: {}", row.id, kept.said(row));
     }
     let kept = rows.iter().zip(&origins).map(|(row, now)| {
-        let kept = read(&place(row))?;
+        let kept = Kept::read(&place(row))?;
         let is_stale = kept.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
         Ok(Known { row, kept, is_stale })
     });
@@ -230,21 +249,13 @@ fn picture_of(results: &Path, row: &Row) -> PathBuf {
     results.join(format!("{}.svg", row.id))
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let what = || format!("{}: delete this file, and run the row again", path.display());
-    Ok(Some(serde_json::from_str(&std::fs::read_to_string(path).with_context(what)?).with_context(what)?))
-}
-
 /// How verdicts are found, for readers of a report.
 const RULE: &str = "A claim is about the mean of a number that is computed once for each seed, most often a difference of two runs, given as mean ± \
 standard error. It holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is \
 *reproduced* if all of its claims hold, *refuted* if one of the paper's does not, and *undecided* otherwise; that all means are contrary is said \
 if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster alone is *by construction*. A row without \
-claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings. Any row \
-has *failed* if a claim or a check of ours fails, or a mean is not a number.";
+claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings, and \
+its quick version (fewer seeds and rounds) does not give the same numbers with those of now. Any row has *failed* if a claim or a check of ours fails, or a mean is not a number.";
 
 /// A row with its result, if it has one, and whether the sources or settings have changed since.
 struct Known<'a> {
@@ -287,9 +298,9 @@ fn report(paper: &str, legend: &str, quick: bool, results: &Path, rows: &[Known]
         if !row.differs.is_empty() {
             writeln!(text, "**Differs from the paper.** {}\n", row.differs)?;
         }
-        let Some(Kept { outcome, seconds, origin }) = kept else { continue };
+        let Some(kept) = kept else { continue };
         writeln!(text, "| | found | expected |\n| --- | --- | --- |")?;
-        for (name, found, expected) in &outcome.numbers {
+        for (name, found, expected) in &kept.outcome.numbers {
             // A bar would begin a column.
             let [name, found, expected] = [name, found, expected].map(|cell| cell.replace('|', "\\|"));
             writeln!(text, "| {name} | {found} | {expected} |")?;
@@ -298,7 +309,7 @@ fn report(paper: &str, legend: &str, quick: bool, results: &Path, rows: &[Known]
         if let (true, Some(name), Some(folder)) = (picture.exists(), picture.file_name(), results.file_name()) {
             writeln!(text, "\n![{}]({}/{})", row.id, folder.display(), Path::new(name).display())?;
         }
-        writeln!(text, "\n{seconds:.0} s, {origin}\n")?;
+        writeln!(text, "\n{}\n", kept.made_by())?;
     }
     Ok(text)
 }

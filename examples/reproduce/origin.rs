@@ -50,7 +50,6 @@ const OF_ONE_ROW: (&str, &str) = ("src/methods/variational/npv.rs", "fig11");
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// The commit, with `+` after it if files were changed.
     commit: String,
     /// A hash of the code, without lines of comments, the tests at the end of files and the texts of rows, and of the versions of libraries.
     sources: String,
@@ -86,6 +85,20 @@ impl Origin {
         }
         let short = |hash: blake3::Hash| hash.to_hex()[..16].to_owned();
         Ok(Self { commit: commit.to_owned(), sources: short(sources.finalize()), settings: short(settings.finalize()) })
+    }
+
+    /// The commit, with `+` after it if files were changed.
+    pub fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// These sources and settings, with the commit of a result that they would make too.
+    pub fn with_commit_of(self, result: &Self) -> Self {
+        Self { commit: result.commit.clone(), ..self }
+    }
+
+    pub fn has_settings_of(&self, other: &Self) -> bool {
+        self.settings == other.settings
     }
 
     /// Whether the same code and settings make both.

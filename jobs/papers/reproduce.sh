@@ -7,6 +7,7 @@
 #   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # only these rows
 #   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, with separate results
 #   bash jobs/papers/reproduce.sh dsgld --again           # all rows, including those with results
+#   bash jobs/papers/reproduce.sh all --confirm           # after a change of code: which results would come out the same
 #   bash jobs/papers/reproduce.sh dsvgd                   # another paper; data sets in $MPIBAYES_DATA
 #   bash jobs/papers/reproduce.sh ec-sghmc                # the third paper
 set -euo pipefail

@@ -312,10 +312,15 @@ pub fn nine_sets(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Nine binary sets", vec![chart], &caption))))
 }
 
-/// The runs with each value of a key, which is a number.
+/// The runs with each value of a key, which is a number. After the runs of the figure, `files` may have those of chains.
 fn races(from: From, lineup: &[Contender], files: &[Runs], key: &str, seeds: u64) -> Result<Vec<(f64, Race)>> {
-    let groups = files.iter().flat_map(|runs| runs.by(key));
-    groups.map(|runs| Ok((runs.value::<u64>(key)? as f64, race(from, lineup, &runs, seeds)?))).collect()
+    let (figure, chains) = files.split_first().ok_or("a row without run files")?;
+    let groups = figure.by(key).into_iter().map(|runs| {
+        let number = runs.value::<u32>(key)?;
+        let chains = chains.iter().map(|chains| chains.clone().of_chains(key, number)).collect::<Result<Vec<_>>>()?;
+        Ok((f64::from(number), race(from, lineup, &Runs::all(&[&[runs], chains.as_slice()].concat()), seeds)?))
+    });
+    groups.collect()
 }
 
 /// A metric in the end by a number that is varied, for pictures.
@@ -360,7 +365,7 @@ pub fn particles(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         ));
     }
     let caption = format!(
-        "Two agents, four rounds of 200 steps (DSGLD: 400 updates of a chain, of the paper's 2,000). FedAvg has one \
+        "Two agents, four rounds of 200 steps; chains of SGLD and DSGLD make 2,000 updates, in 500 visits. FedAvg has one \
          particle whatever N; {}.",
         means_and_errors(seeds)
     );

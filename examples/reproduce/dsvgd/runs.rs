@@ -190,7 +190,7 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
         match names.iter().copied().find(|name| method.contains_key(*name)) {
             // Chains travel by a schedule of their own.
             Some("schedule") if method.contains_key("chains") => {}
-            Some("chains") => set_chains(&mut method, shared)?,
+            Some("chains") => set_chains(&mut method, shared.clone().try_into()?)?,
             Some("trajectory") => drop(method.insert("trajectory".into(), shared.clone().try_into::<f64>()?.into())),
             Some(name) => drop(method.insert(name.into(), shared.clone())),
             None => {}
@@ -202,12 +202,11 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
 }
 
 /// Sets the number of chains. Their step is in proportion to its inverse, and the latest state of each makes predictions.
-fn set_chains(method: &mut Run, chains: &Value) -> Result<()> {
-    let (before, after): (u32, u32) = (value(method, "chains")?, chains.clone().try_into()?);
-    let a = value::<f64>(method, "step.annealed.a")? * f64::from(before) / f64::from(after);
+fn set_chains(method: &mut Run, chains: u32) -> Result<()> {
+    let a = value::<f64>(method, "step.annealed.a")? * f64::from(value::<u32>(method, "chains")?) / f64::from(chains);
     Override::parse(&format!("step.annealed.a={a:?}")).ok_or("an override")?.apply(method)?;
-    method.insert("chains".into(), chains.clone());
-    method.insert("evaluation_window".into(), chains.clone());
+    method.insert("chains".into(), chains.into());
+    method.insert("evaluation_window".into(), chains.into());
     Ok(())
 }
 
@@ -222,6 +221,19 @@ impl Runs {
                     Some(Value::Float(old)) => *old = steps as f64,
                     _ => {}
                 }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Runs of chains with the number that a figure gives particles or local steps.
+    pub fn of_chains(mut self, key: &str, number: u32) -> Result<Self> {
+        for run in &mut self.0 {
+            let method = run.get_mut("method").and_then(Value::as_table_mut).ok_or("a run without a method")?;
+            match key {
+                "method.particles" => set_chains(method, number)?,
+                "method.local_steps" => drop(method.insert("trajectory".into(), f64::from(number).into())),
+                _ => return Err(format!("{key} is nothing that chains have").into()),
             }
         }
         Ok(self)

@@ -1,0 +1,120 @@
+//! Results of rows as they are kept, and how they stay up to date while code changes that does not change them.
+
+use super::origin::Origin;
+use super::{Effort, Outcome, Row};
+use anyhow::Context;
+use mpibayes::cluster::BoxError;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Instant;
+
+/// What came of a row and what made it.
+#[derive(Serialize, Deserialize)]
+pub struct Kept {
+    pub outcome: Outcome,
+    pub seconds: f64,
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// What the row's quick version gives with the same sources.
+    #[serde(default)]
+    quick: Option<Quick>,
+    /// The commit whose quick version gave these numbers too, if it is a later one than that of the origin.
+    #[serde(default)]
+    confirmed: Option<String>,
+}
+
+/// What is kept of a quick version.
+#[derive(Serialize, Deserialize)]
+pub struct Quick {
+    /// A hash of its numbers.
+    numbers: String,
+    seconds: f64,
+}
+
+impl Quick {
+    pub fn of(row: &Row) -> Result<Self, BoxError> {
+        let since = Instant::now();
+        let numbers = row.carry_out(Effort::QUICK)?.hash();
+        Ok(Self { numbers, seconds: since.elapsed().as_secs_f64() })
+    }
+}
+
+/// What the quick version says about a result.
+pub enum Confirmation {
+    /// Its sources are those of now.
+    UpToDate,
+    /// Its sources are others, but give the same numbers.
+    Confirmed,
+    /// Its sources or settings are others, and nothing says that its numbers would be the same.
+    Stale(&'static str),
+}
+
+impl Kept {
+    /// The result of a row and what its quick version gives, unless that is what was run.
+    pub fn new(outcome: Outcome, seconds: f64, origin: Origin, quick: Option<Quick>) -> Self {
+        Self { outcome, seconds, origin, quick, confirmed: None }
+    }
+
+    pub fn read(path: &Path) -> anyhow::Result<Option<Self>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let what = || format!("{}: delete this file, and run the row again", path.display());
+        Ok(Some(serde_json::from_str(&std::fs::read_to_string(path).with_context(what)?).with_context(what)?))
+    }
+
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        std::fs::write(path, serde_json::to_string_pretty(self)?).with_context(|| path.display().to_string())
+    }
+
+    /// What came out and how long it took, for people.
+    pub fn said(&self, row: &Row) -> String {
+        format!("{}, {:.0} s", self.outcome.verdict.name(row), self.seconds)
+    }
+
+    /// How long it took and what made it, for people.
+    pub fn made_by(&self) -> String {
+        let quick = self.quick.as_ref().map(|quick| format!(" (quick version: {:.0} s)", quick.seconds)).unwrap_or_default();
+        let confirmed =
+            self.confirmed.as_ref().map(|commit| format!("; the quick version gave the same numbers at commit {commit}"));
+        format!("{:.0} s{quick}, {}{}", self.seconds, self.origin, confirmed.unwrap_or_default())
+    }
+
+    /// Compares the quick version of the row as it is now with that of the sources that made this. A result whose sources are those of now gets
+    /// the numbers to compare with later.
+    pub fn confirm(&mut self, row: &Row, now: &Origin) -> anyhow::Result<Confirmation> {
+        let is_same = self.origin.is_same(now);
+        match &self.quick {
+            Some(_) if is_same => return Ok(Confirmation::UpToDate),
+            None if !is_same => return Ok(Confirmation::Stale("the numbers of its quick version are not known")),
+            _ if !self.origin.has_settings_of(now) => return Ok(Confirmation::Stale("its settings are others")),
+            _ => {}
+        }
+        let quick = Quick::of(row).map_err(anyhow::Error::from_boxed)?;
+        match &self.quick {
+            None => {
+                self.quick = Some(quick);
+                Ok(Confirmation::UpToDate)
+            }
+            Some(before) if before.numbers == quick.numbers => {
+                self.confirmed = Some(now.commit().to_owned());
+                self.origin = now.clone().with_commit_of(&self.origin);
+                Ok(Confirmation::Confirmed)
+            }
+            Some(_) => Ok(Confirmation::Stale("its quick version gives other numbers")),
+        }
+    }
+}
+
+impl Outcome {
+    /// A hash of the numbers.
+    fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for (name, found, expected) in &self.numbers {
+            for text in [name, found, expected] {
+                hasher.update(text.as_bytes()).update(&[0]);
+            }
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
