@@ -10,8 +10,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use mpibayes::cluster::mpi::tune_allocator;
 use mpibayes::cluster::{JobOptions, Method, threads};
 use mpibayes::data::Shard;
-use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
+use mpibayes::kernels::optimizer::Optimizer;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::common::participation::Participation;

@@ -93,7 +93,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A share in percent with so many decimals: `12.5 %`; `-` if it is not known.
+/// A share in percent with this many decimals: `12.5 %`; `-` if it is not known.
 pub fn percent(share: f64, decimals: usize) -> String {
     if share.is_finite() { format!("{:.decimals$} %", 100.0 * share) } else { "-".into() }
 }

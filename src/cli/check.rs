@@ -9,8 +9,8 @@ use crate::config::sweep::{self, Sweep};
 use crate::config::{Override, Problem, Registry, Run, RunFile};
 use crate::data::Task;
 use crate::job::{
-    BANDWIDTH, CheckReport, ClassCounts, DataContent, FolderUse, Forecast, LATENCY, MESSAGE, PlannedDraws, check, check_sweep,
-    folder_use, forecast, notes_on_sweep,
+    BANDWIDTH, CheckReport, ClassCounts, DataContent, FolderUse, Forecast, LATENCY, MESSAGE_OVERHEAD, PlannedDraws, check,
+    check_sweep, folder_use, forecast, notes_on_sweep,
 };
 use crate::results;
 use crate::text;
@@ -126,7 +126,7 @@ fn measure(run: &Run, registry: &Registry, request: Request, seconds: u64) -> an
     }
     results::listen();
     eprintln!("mpibayes: carrying out a part of the run, for about {}", text::seconds(seconds as f64));
-    let network = Network { ranks: request.ranks, latency: LATENCY, bandwidth: BANDWIDTH, message: MESSAGE };
+    let network = Network { ranks: request.ranks, latency: LATENCY, bandwidth: BANDWIDTH, message_overhead: MESSAGE_OVERHEAD };
     Ok(Some(forecast(run, registry, network, request.threads, Duration::from_secs(seconds))?))
 }
 

@@ -18,13 +18,13 @@ pub struct ResumeArgs {
     /// The folder of the run
     #[arg(value_name = "RUN")]
     pub folder: PathBuf,
-    /// Make a finished run of sghmc, ec_sghmc, ec_sgld or async_sghmc longer: so many more steps, or so many in all
+    /// Make a finished run of sghmc, ec_sghmc, ec_sgld or async_sghmc longer: +20000 for that many more steps, or 30000 for the total
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub steps: Option<Amount>,
-    /// Make a finished run of dsgld longer: so many more rounds, or so many in all
+    /// Make a finished run of dsgld longer: +200 for that many more rounds, or 300 for the total
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub rounds: Option<Amount>,
-    /// Make a finished run of hmc longer: so many more draws of each chain, or so many in all
+    /// Make a finished run of hmc longer: +500 for that many more draws of each chain, or 1500 for the total
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub draws: Option<Amount>,
     /// How the run is carried out.
@@ -39,7 +39,7 @@ fn parse_amount(typed: &str) -> Result<Amount, String> {
         Some(more) => number(more).map(Amount::More),
         None => number(typed).map(Amount::Total),
     };
-    amount.ok_or_else(|| "write +20000 for so many more, or 30000 for so many in all".into())
+    amount.ok_or_else(|| "write +20000 for that many more, or 30000 for the total".into())
 }
 
 /// Resumes the run.

@@ -139,8 +139,8 @@ pub(super) fn launch(
             world.abort(1)
         }
     };
-    // Until rank 0 has written the results and said what there is to say. Ending MPI waits as well, but takes all of a core, and
-    // a launcher that saw another rank fail first might kill rank 0 before: its exit code is that of the job.
+    // Waits until rank 0 has written the results and its messages. Ending MPI would wait too, but with a busy core. Also, the exit code of
+    // rank 0 is that of the job, and a launcher that sees another rank fail first might kill rank 0.
     drop(world.agree(Ok(())));
     Ok(if is_root { code } else { ExitCode::SUCCESS })
 }

@@ -42,7 +42,7 @@ pub(super) struct Coordinator<N: Number> {
     held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
     gathered: Gathered,
-    /// Seconds of the run that agents have spent on monitoring, according to the reports so far.
+    /// Seconds that the slowest rank has spent on monitoring, according to the reports so far.
     agent_monitoring_seconds: f64,
     /// Seconds that the run has waited while the server handled monitoring responses.
     server_monitoring_seconds: f64,
@@ -303,13 +303,13 @@ impl<N: Number> Coordinator<N> {
     }
 
     fn receive_report(&mut self, request: RequestId, report: Report, body: Body<N>) {
-        let Report { from, seconds, response_seconds, monitoring, bytes, report, records, is_faster_packed, .. } = report;
+        let Report { from, seconds, response_seconds, monitoring_seconds, bytes, report, records, is_faster_packed, .. } = report;
         self.records.extend(records);
         // For the next sum: all ranks must add a sum in the same way.
         self.next_sum_is_packed = is_faster_packed.unwrap_or(self.next_sum_is_packed);
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
-        self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring);
+        self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring_seconds);
         if self.open.get(&request).is_some_and(|open| !open.monitoring) {
             self.ranks.entry(self.layout.rank_of(from)).or_default().response_times.add(response_seconds);
         }
@@ -390,7 +390,8 @@ impl<N: Number> Coordinator<N> {
         let mut out = self.send_held()?;
         let is_idle = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
         if is_idle {
-            // If no request is held, the run is over. It ends with a checkpoint, which waits for work after reports and for transfers.
+            // If no request is held, the run is over. It ends with a checkpoint, which waits until agents have finished the work that they do
+            // after reporting, and until transfers have arrived.
             self.phase = Phase::Gathering(self.layout.ranks);
             let mut expected: BTreeMap<Rank, Vec<(AgentId, RequestId)>> = BTreeMap::new();
             for (agent, transfers) in (0..).zip(&self.promised_transfers) {
@@ -402,11 +403,11 @@ impl<N: Number> Coordinator<N> {
             // When the run is over, stored states would never be read.
             let wants_states = !self.stores_states || !self.held.is_empty();
             // The lowest rank on which an agent waits for a transfer saves it.
-            let mut is_saved = BTreeSet::new();
+            let mut assigned = BTreeSet::new();
             for rank in 0..self.layout.ranks {
                 let expected = expected.remove(&rank).unwrap_or_default();
                 let saved_here =
-                    expected.iter().map(|(_, request)| *request).filter(|&request| is_saved.insert(request)).collect();
+                    expected.iter().map(|(_, request)| *request).filter(|&request| assigned.insert(request)).collect();
                 let head = Head::Quiesce { expected, saved_here, wants_states };
                 out.push((rank, Packet { head, body: Body::empty() }));
             }

@@ -419,7 +419,7 @@ impl<N: Number> Node<N> {
             from: id,
             seconds,
             response_seconds,
-            monitoring: self.monitoring,
+            monitoring_seconds: self.monitoring,
             bytes,
             report,
             records: std::mem::take(&mut self.records),

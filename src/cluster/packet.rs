@@ -70,7 +70,7 @@ pub(super) struct Report {
     /// The time from the arrival of the request at its rank to the end of the task.
     pub response_seconds: f64,
     /// The time that its rank has spent on monitoring so far: seconds during which all its workers are busy.
-    pub monitoring: f64,
+    pub monitoring_seconds: f64,
     pub bytes: AgentBytes,
     pub report: Raw<u8>,
     pub records: Vec<Record>,

@@ -110,7 +110,7 @@ const ALWAYS_PLAUSIBLE: usize = 1 << 28;
 /// More values for each byte are a sign of damage.
 const MAX_VALUES_PER_BYTE: usize = 4096;
 
-/// Whether so many values can be packed in so many bytes. Damage must not lead to any amount of memory.
+/// Whether this many values can be packed in this many bytes. Damage must not lead to any amount of memory.
 pub(super) fn is_plausible(numbers: usize, bytes: usize) -> bool {
     numbers <= bytes.saturating_mul(MAX_VALUES_PER_BYTE).max(ALWAYS_PLAUSIBLE)
 }
@@ -123,7 +123,7 @@ pub(super) fn pack_saved<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
 /// Unpacks an array of length `numbers` from a file, which may be damaged.
 ///
 /// # Errors
-/// If the bytes are not those of a packed array of this length, or so many values would take far more memory than they have bytes.
+/// If the bytes are not those of a packed array of this length, or this many values would take far more memory than they have bytes.
 pub(super) fn unpack_saved<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
     if is_plausible(numbers, bytes.len()) { unpack(bytes, numbers) } else { Err(damaged(numbers)) }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Seconds of work that are not worth waking a thread, which takes about a fifth of this.
 pub(super) const SHORT: f64 = 50e-6;
-/// So many times in succession work must have been short before it counts as short.
+/// This many times in succession work must have been short before it counts as short.
 const TIMES: usize = 3;
 
 /// Does short work on the thread that has it. It is for methods whose responses are taken in the order of the requests: with

@@ -39,7 +39,7 @@ pub struct Cluster<M: Method> {
     pub bandwidth: f64,
 }
 
-/// So many pairs of ranks and requests are counted at a time.
+/// This many pairs of ranks and requests are counted at a time.
 const MAX_COUNTED: usize = 1 << 20;
 
 /// Seconds that a task of an agent takes.
@@ -56,7 +56,7 @@ pub struct Network {
     pub bandwidth: f64,
     /// Seconds that a rank itself spends on sending or receiving a message. If they are not 0, ranks also nap while they wait, and notice messages
     /// late.
-    pub message: f64,
+    pub message_overhead: f64,
 }
 
 /// The most that a rank has to do with messages for one request.
@@ -196,7 +196,7 @@ pub fn run<M: Method>(
 ) -> Result<Outcome, Fault> {
     let Cluster { ranks, latency, bandwidth, .. } = *cluster;
     let cluster = ErasedCluster {
-        network: Network { ranks, latency, bandwidth, message: 0.0 },
+        network: Network { ranks, latency, bandwidth, message_overhead: 0.0 },
         is_measured: false,
         hand_off: 0.0,
         task: cluster.task.as_ref().map(erased_cost::<M>),
@@ -292,14 +292,14 @@ fn run_typed<N: Number>(
         };
         now = time;
         changed = match event {
-            Event::Arrive(rank, packet) if cluster.network.message > 0.0 => {
+            Event::Arrive(rank, packet) if cluster.network.message_overhead > 0.0 => {
                 let machine = &mut machines[rank as usize];
                 // If it naps, the message comes in the middle of the nap, on average. To wake up takes half a hand-off.
                 let waited = Duration::try_from_secs_f64(now - machine.active_at).unwrap_or_default();
                 let woken = |nap: Duration| nap.as_secs_f64() + cluster.hand_off / 2.0;
                 let meanwhile = Meanwhile { sends: false, computes: machine.free_cores == 0 };
                 let nap = naps.next(waited, meanwhile).map_or(0.0, woken);
-                machine.active_at = machine.active_at.max(now + nap / 2.0) + cluster.network.message;
+                machine.active_at = machine.active_at.max(now + nap / 2.0) + cluster.network.message_overhead;
                 agenda.schedule(machine.active_at, Event::Take(rank, packet));
                 continue;
             }
@@ -346,7 +346,7 @@ fn dispatch<N: Number>(
                 census.count(request, rank as Rank, to, bytes);
             }
             let seconds = bytes as f64 / cluster.network.bandwidth;
-            let leaves = machines[rank].sends_until.max(now) + cluster.network.message;
+            let leaves = machines[rank].sends_until.max(now) + cluster.network.message_overhead;
             machines[rank].sends_until = leaves + seconds;
             let receiver = &mut machines[to as usize];
             let arrives = (leaves + cluster.network.latency).max(receiver.receives_until) + seconds;

@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A part of a sum has at least so many bytes: the additional messages would cost more than they save.
+/// A part of a sum has at least this many bytes: the additional messages would cost more than they save.
 const MIN_BYTES_OF_PART: usize = 16 * 1024;
 /// The most parts: more would not spread the work of adding any better, and each takes a message of every rank.
 const MAX_PARTS: usize = 16;
 
-/// The number of parts of a sum of so many values over so many ranks. Each part is added along a tree of its own.
+/// The number of parts of a sum of this many values over this many ranks. Each part is added along a tree of its own.
 fn parts<N: Number>(ranks: usize, len: usize) -> usize {
     (len * size_of::<N>() / MIN_BYTES_OF_PART).min(ranks).clamp(1, MAX_PARTS)
 }
@@ -112,7 +112,7 @@ impl<N: Number> Default for Summation<N> {
 }
 
 impl<N: Number> Summation<N> {
-    /// Takes the request. This rank is at `place` among the `places` of those that contribute, and hosts so many of the members.
+    /// Takes the request. This rank is at `place` among the `places` of those that contribute, and hosts this many of the members.
     pub fn open(&mut self, request: Arc<Posted>, place: u32, places: Ranges, members_here: usize) {
         let local = PartialSums::new(Arc::new(request.members.agents()));
         self.known = Some(Known { request, place, places, missing: members_here, local });

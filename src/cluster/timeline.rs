@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// All ranks together keep at most so many spans, each its first ones: about 120 MB in the file.
+/// All ranks together keep at most this many spans, each its first ones: about 120 MB in the file.
 const MAX_SPANS: usize = 1_000_000;
 const MAX_SPANS_OF_RANK: usize = 100_000;
 /// Shorter spans of waiting are not worth a line.
@@ -73,7 +73,7 @@ struct RankSpans {
 }
 
 impl Timeline {
-    /// The timeline of a rank in a job of so many ranks, which begins now.
+    /// The timeline of a rank in a job of this many ranks, which begins now.
     pub fn new(ranks: u32) -> Self {
         let max_spans = (MAX_SPANS / ranks.max(1) as usize).clamp(1, MAX_SPANS_OF_RANK);
         Self { began: Instant::now(), spans: Mutex::new(Vec::new()), max_spans }

@@ -10,7 +10,7 @@
 use super::block::Block;
 use super::ranges::Ranges;
 
-/// The parts choose between halves by so many bits, over and over.
+/// The parts choose between halves by this many bits, over and over.
 const BITS: u8 = 4;
 
 /// The leader of a block among these ranks in the tree for this part, if there are any.

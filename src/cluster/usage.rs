@@ -4,7 +4,7 @@ use super::layout::Rank;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Messages are counted by receiver up to so many ranks: the table of all pairs grows with their square.
+/// Messages are counted by receiver up to this many ranks: the table of all pairs grows with their square.
 pub(super) const MAX_RANKS_IN_PAIRS: u32 = 64;
 
 /// Times are counted in steps: step `i` has the times from `2^((FIRST_STEP + i) / STEPS)` seconds on. There are `ALL_STEPS`, from nanoseconds to

@@ -38,7 +38,7 @@ fn part<D: RunFileKind>(registry: &Registry, title: &str) -> Result<String, Conf
     let sharing = parsed.iter().map(|method| method.sharing()).max_by_key(|&sharing| D::data_keys(sharing).len());
     if let Some(sharing) = sharing {
         let file = toml::Table::from_iter([("file".to_owned(), toml::Value::from("datasets/my.h5"))]);
-        let mut values = data_table::<D>(&D::data(file, sharing).map_err(stored)?, sharing).map_err(unwritable)?;
+        let mut values = data_table::<D>(&D::parse_data(file, sharing).map_err(stored)?, sharing).map_err(unwritable)?;
         values.remove("file");
         section(&mut text, "### `[data]`", &D::data_keys(sharing), &values);
     }
@@ -46,7 +46,7 @@ fn part<D: RunFileKind>(registry: &Registry, title: &str) -> Result<String, Conf
     let cluster: ClusterSettings = read(toml::Table::new()).map_err(stored)?;
     section(&mut text, "### `[cluster]`", &keys::<ClusterSettings>(), &table(&cluster).map_err(unwritable)?);
     for name in D::models(registry) {
-        let settings = D::model(registry, named(name, toml::Table::new())).map_err(stored)?;
+        let settings = D::parse_model(registry, named(name, toml::Table::new())).map_err(stored)?;
         let values = D::model_table(&settings).map_err(unwritable)?;
         section(&mut text, &format!("### `[model] name = \"{name}\"`"), &D::model_keys(registry, name), &values);
         let others = other_defaults(&D::other_defaults(registry, name));

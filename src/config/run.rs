@@ -134,10 +134,10 @@ impl<D: RunFileKind> RunOf<D> {
         let mut defaults = section_name(&file, "model").map(|name| D::other_defaults(registry, name)).unwrap_or_default();
         let method_defaults = of_method(&mut defaults);
         fill(&mut file, &defaults);
-        let model = mistakes.required("model", &mut file, |table| D::model(registry, table));
+        let model = mistakes.required("model", &mut file, |table| D::parse_model(registry, table));
         let method = mistakes.required("method", &mut file, |table| method(registry, table, &method_defaults));
         let sharing = method.as_ref().map(|method| method.sharing()).unwrap_or_default();
-        let data = mistakes.section("data", &mut file, |table| D::data(table, sharing));
+        let data = mistakes.section("data", &mut file, |table| D::parse_data(table, sharing));
         let evaluate = mistakes.section("evaluate", &mut file, read::<D::Evaluate>);
         let cluster = mistakes.section("cluster", &mut file, read::<ClusterSettings>);
         let settings = mistakes.collect(read::<D::RunSettings>(file));

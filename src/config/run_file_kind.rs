@@ -42,11 +42,11 @@ pub trait RunFileKind: DataKind {
     /// Defaults of keys outside of `[model]` that differ for a model.
     fn other_defaults(registry: &Registry, name: &str) -> toml::Table;
 
-    /// The model in a table.
+    /// Parses `[model]`.
     ///
     /// # Errors
     /// Every mistake in the table.
-    fn model(registry: &Registry, table: toml::Table) -> Result<Self::Model, Vec<KeyError>>;
+    fn parse_model(registry: &Registry, table: toml::Table) -> Result<Self::Model, Vec<KeyError>>;
 
     /// The name of a model.
     fn model_name(model: &Self::Model) -> &'static str;
@@ -61,7 +61,7 @@ pub trait RunFileKind: DataKind {
     ///
     /// # Errors
     /// Every mistake in the table.
-    fn data(table: toml::Table, sharing: Sharing) -> Result<Self::Data, Vec<KeyError>>;
+    fn parse_data(table: toml::Table, sharing: Sharing) -> Result<Self::Data, Vec<KeyError>>;
 
     /// The keys of `[data]` of a method with this sharing.
     fn data_keys(sharing: Sharing) -> Vec<Key>;
@@ -109,7 +109,7 @@ impl RunFileKind for Table {
         registry.models.iter().find(|entry| entry.name == name).map(|entry| (entry.other_defaults)()).unwrap_or_default()
     }
 
-    fn model(registry: &Registry, mut table: toml::Table) -> Result<Self::Model, Vec<KeyError>> {
+    fn parse_model(registry: &Registry, mut table: toml::Table) -> Result<Self::Model, Vec<KeyError>> {
         let known = registry.models();
         let name = name_of(&table, &known).map_err(|error| vec![error])?;
         let Some(entry) = registry.models.iter().find(|entry| entry.name == name) else {
@@ -127,7 +127,7 @@ impl RunFileKind for Table {
         model.table()
     }
 
-    fn data(table: toml::Table, sharing: Sharing) -> Result<TableData, Vec<KeyError>> {
+    fn parse_data(table: toml::Table, sharing: Sharing) -> Result<TableData, Vec<KeyError>> {
         match sharing {
             Sharing::Split => {
                 let data: TableData = read(table)?;
@@ -182,7 +182,7 @@ impl RunFileKind for Corpus {
         toml::Table::new()
     }
 
-    fn model(registry: &Registry, mut table: toml::Table) -> Result<LdaSettings, Vec<KeyError>> {
+    fn parse_model(registry: &Registry, mut table: toml::Table) -> Result<LdaSettings, Vec<KeyError>> {
         let known = Self::models(registry);
         let name = name_of(&table, &known).map_err(|error| vec![error])?;
         if !known.contains(&name) {
@@ -202,7 +202,7 @@ impl RunFileKind for Corpus {
         table(model)
     }
 
-    fn data(table: toml::Table, _: Sharing) -> Result<CorpusData, Vec<KeyError>> {
+    fn parse_data(table: toml::Table, _: Sharing) -> Result<CorpusData, Vec<KeyError>> {
         read(table)
     }
 

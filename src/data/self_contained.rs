@@ -233,7 +233,7 @@ fn check_size(data: &Dataset, layout: Layout, file_bytes: u64, bytes: u64, has: 
     )))
 }
 
-/// Whether an array, or a chunk of it, may need so many bytes of memory if so many are stored.
+/// Whether an array, or a chunk of it, may need this many bytes of memory if this many are stored.
 ///
 /// Chunks can be compressed. Chunks that were never written take no space in a file: with chains of different lengths, result files of this
 /// program have many of them. Other layouts store all values as they are.

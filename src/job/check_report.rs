@@ -146,7 +146,7 @@ impl CheckReport {
         self.bytes_of_agents(1, threads)
     }
 
-    /// Memory of agents on one rank with so many threads, who share rows if all of them see all rows.
+    /// Memory of agents on one rank with this many threads, who share rows if all of them see all rows.
     pub fn bytes_of_agents(&self, agents: u32, threads: usize) -> Option<u64> {
         let buffers = (self.buffered_values as u64).saturating_mul(threads as u64);
         let working = self.estimate.values_of_agent?.saturating_add(buffers).saturating_mul(self.value_bytes);

@@ -202,7 +202,7 @@ fn table_choice<'a>(
     let models = Table::models(registry);
     let build = |name: &str| -> Result<usize, JobError> {
         let settings = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
-        let model = Table::model(registry, settings).map_err(ConfigError::Settings)?;
+        let model = Table::parse_model(registry, settings).map_err(ConfigError::Settings)?;
         let built = match model.float64(schema.as_ref()) {
             // Without data it is not known yet whether they suit.
             Err(_) if schema.is_none() => return Ok(0),

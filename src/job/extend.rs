@@ -26,9 +26,9 @@ pub struct NewLength {
 /// A number of steps, rounds or draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many in all.
+    /// This many in all.
     Total(u64),
-    /// So many in addition.
+    /// This many in addition.
     More(u64),
 }
 

@@ -26,19 +26,19 @@ pub(super) struct Findings {
 /// The coordinates in which a run computes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Space {
-    /// Those of the model, because the posterior has no mode that could be used.
-    Own(NoMode),
+    /// The coordinates of the model, and why no mode of the posterior could be used.
+    Original(NoMode),
     /// Coordinates around the mode, in which the posterior is close to a standard normal distribution.
     Whitened(Coordinates),
     /// Scaled coordinates.
-    Scaled(Scale),
+    Scaled(ScaledSpace),
 }
 
 impl Space {
     /// The number of parameters, if it is known.
     fn dim(&self) -> Option<usize> {
         match self {
-            Self::Own(_) => None,
+            Self::Original(_) => None,
             Self::Whitened(coordinates) => Some(coordinates.mode.len()),
             Self::Scaled(scale) => Some(scale.scale.0.len()),
         }
@@ -47,7 +47,7 @@ impl Space {
     /// A problem in these coordinates.
     pub fn apply<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
         match self {
-            Self::Own(_) => problem,
+            Self::Original(_) => problem,
             Self::Whitened(coordinates) => coordinates.whitened(problem),
             Self::Scaled(scale) => scale.scaled(problem),
         }
@@ -56,9 +56,9 @@ impl Space {
 
 impl Findings {
     /// The findings, for the method.
-    pub fn found(&self) -> Found<'_> {
+    pub fn for_method(&self) -> Found<'_> {
         match (&self.space, &self.noise) {
-            (Space::Own(_), _) => Found::Nothing,
+            (Space::Original(_), _) => Found::Nothing,
             (_, None) => Found::Coordinates,
             (_, Some(noise)) => Found::Noise(noise),
         }
@@ -139,14 +139,14 @@ impl Coordinates {
 
 /// The scale of each parameter, and the points at which chains start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Scale {
+pub(super) struct ScaledSpace {
     /// The scale of each parameter.
     pub scale: Raw<f64>,
     /// The starting points, one after the other.
     starts: Raw<f64>,
 }
 
-impl Scale {
+impl ScaledSpace {
     /// The scale and the noise from the records of a search for starting points; none if they are not complete.
     pub fn read(records: &[f64], dim: usize, points: usize, largest_shard: usize) -> Option<(Self, Measurement)> {
         let records = ArrayView2::from_shape((points + 5, dim), records).ok()?;

@@ -16,7 +16,7 @@ pub const LATENCY: f64 = 10e-6;
 /// See [`LATENCY`].
 pub const BANDWIDTH: f64 = 1e9;
 /// Seconds that a rank takes to send or to receive a message besides these: measured by `cargo bench --bench messages`.
-pub const MESSAGE: f64 = 2e-6;
+pub const MESSAGE_OVERHEAD: f64 = 2e-6;
 
 /// What a part of a run has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -34,7 +34,7 @@ pub(super) fn resolved(run: &RunOf<Table>, folder: &RunFolder) -> Result<Arc<dyn
         (Some(_), None) => run.method.tuned(Found::Nothing, agents).map_err(wrong_method),
         (Some(_), Some(found)) => {
             let findings = Findings::from_bytes(&found, None).map_err(JobError::Tuning)?;
-            run.method.tuned(findings.found(), agents).map_err(wrong_method)
+            run.method.tuned(findings.for_method(), agents).map_err(wrong_method)
         }
     }
 }

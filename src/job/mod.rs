@@ -31,11 +31,11 @@ pub use check_report::{CheckReport, ClassCounts, DataContent, DataReport, Planne
 pub use data::{DataFile, template_for};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, run_to_resume};
-pub use forecast::{BANDWIDTH, Forecast, LATENCY, MESSAGE, forecast};
+pub use forecast::{BANDWIDTH, Forecast, LATENCY, MESSAGE_OVERHEAD, forecast};
 pub use length::doubling_command;
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};
 pub use resume::{FolderUse, folder_use, made_longer};
 pub use scoring::DRAWN_FROM;
 pub use start::{notes_on_placement, start, threads_of};
-pub use tune::{EXCESS, TUNING};
+pub use tune::{EXCESS_KEY, TUNING};

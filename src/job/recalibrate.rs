@@ -18,7 +18,7 @@ use crate::data::Dataset;
 use crate::methods::common::full_scores::FullScores;
 use crate::methods::{Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
-use crate::metrics::convergence::{Convergence, MIN_DRAWS, NOT_MIXED, estimates};
+use crate::metrics::convergence::{Convergence, MIN_DRAWS, UNMIXED_R_HAT, estimates};
 use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
 use crate::models::Output;
 use crate::results::{
@@ -148,10 +148,10 @@ impl Draws {
         for (name, estimate) in names.zip(estimates(chains.view())) {
             let Some(Convergence { r_hat, ess_bulk, .. }) = estimate.convergence else { continue };
             // Of a single chain, R-hat is not defined.
-            if r_hat >= NOT_MIXED || ess_bulk.is_nan() || ess_bulk < MIN_ESS {
+            if r_hat >= UNMIXED_R_HAT || ess_bulk.is_nan() || ess_bulk < MIN_ESS {
                 return Err(JobError::Recalibration(format!(
                     "the chains are too short: moved draws of {name} have an R-hat of {r_hat:.2} and an effective sample size of \
-                     {ess_bulk:.0}, and an R-hat below {NOT_MIXED} and a size of at least {MIN_ESS} are needed"
+                     {ess_bulk:.0}, and an R-hat below {UNMIXED_R_HAT} and a size of at least {MIN_ESS} are needed"
                 )));
             }
         }

@@ -8,7 +8,7 @@ use crate::number::Real;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A process that hosts all agents reads the file at most so many times: once for all agents would take twice the memory of the data, and
+/// A process that hosts all agents reads the file at most this many times: once for all agents would take twice the memory of the data, and
 /// once for each agent takes long if there are many.
 const MAX_PASSES: usize = 8;
 

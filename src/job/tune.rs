@@ -1,7 +1,7 @@
 //! Before a run that leaves something to be found: the mode of the posterior, its curvature and the noise of scores, on all ranks.
 
 use super::error::JobError;
-use super::findings::{Coordinates, Findings, Scale, Space};
+use super::findings::{Coordinates, Findings, ScaledSpace, Space};
 use super::problem::{TableProblem, counted_once, table_problem, wrong_method};
 use super::ranks::Ranks;
 use super::records::{records_of, records_of_long};
@@ -27,22 +27,24 @@ const MUCH_SHARD_NOISE: f64 = 10.0;
 const MAX_STARTS: u32 = 8;
 /// The group of arrays of what was found.
 pub const TUNING: &str = "tuning";
-/// Runs are not begun with more rounds or steps than these, unless they are set: they would take days.
+/// A run that would need more rounds than this is refused, because it would take days. Rounds that the user sets are not limited.
 const MAX_FOUND_ROUNDS: i64 = 10_000_000;
+/// The same for steps.
 const MAX_FOUND_STEPS: i64 = 100_000_000;
 
-/// The name in its list of keys of the excess of the variance in the steepest directions.
-pub const EXCESS: &str = "excess_variance";
+/// The key of the excess variance (see [`Tuned`]) among those of the group [`TUNING`].
+pub const EXCESS_KEY: &str = "excess_variance";
 
 /// A run's method after what it left open was found.
 pub struct Tuned {
     /// The method with its steps and lengths.
     pub method: Arc<dyn ConfiguredMethod<Table>>,
     /// The keys that were found, with their values.
-    found: toml::Table,
+    found_keys: toml::Table,
     /// What these values follow from; none where nothing can be found.
     findings: Option<Findings>,
-    /// By how much the draws vary too much in the steepest directions, where steps could not be made for all directions.
+    /// By what factor, less 1, the variance of the draws is expected to exceed that of the posterior in the directions of largest curvature;
+    /// none where the steps were made for all directions.
     excess: Option<f64>,
 }
 
@@ -68,11 +70,11 @@ pub(super) fn tune(
     let (dim, has_curvature) = (problem.problem.model.dim(), can_be_tuned(problem.problem.model.as_ref()));
     if !has_curvature && needs.noise.is_none() {
         let method = run.method.tuned(Found::Nothing, run.settings.agents).map_err(wrong_method)?;
-        return Ok(Some(Tuned { method, found: toml::Table::new(), findings: None, excess: None }));
+        return Ok(Some(Tuned { method, found_keys: toml::Table::new(), findings: None, excess: None }));
     }
     let measured_with = needs.noise.as_ref().map(|noise| noise.batch);
-    let kept = if ranks.is_root() { kept(folder, dim) } else { Ok(Vec::new()) };
-    let mut bytes = ranks.broadcast(&ranks.agree(kept)?);
+    let stored = if ranks.is_root() { read_stored(folder, dim) } else { Ok(Vec::new()) };
+    let mut bytes = ranks.broadcast(&ranks.agree(stored)?);
     if bytes.is_empty() {
         let measured = match (needs.noise, run.settings.dtype) {
             (Some(noise), Dtype::Float32) if !has_curvature => {
@@ -82,16 +84,16 @@ pub(super) fn tune(
             (noise, _) => Some(measure(run, TuningNeeds { noise, ..needs }, problem, ranks, options, folder)?),
         };
         let Some(measured) = measured else { return Ok(None) };
-        let kept = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
-        bytes = ranks.broadcast(&ranks.agree(kept)?);
+        let stored = if ranks.is_root() { store(&measured, folder) } else { Ok(Vec::new()) };
+        bytes = ranks.broadcast(&ranks.agree(stored)?);
     }
     let findings = Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?;
-    let method = run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method)?;
-    let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
-    let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found));
-    found.retain(|key, value| before.get(key) != Some(value));
-    ranks.agree(refuse_endless(&found))?;
-    Ok(Some(Tuned { method, found, findings: Some(findings), excess }))
+    let method = run.method.tuned(findings.for_method(), run.settings.agents).map_err(wrong_method)?;
+    let (before, mut found_keys) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
+    let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found_keys));
+    found_keys.retain(|key, value| before.get(key) != Some(value));
+    ranks.agree(refuse_endless(&found_keys))?;
+    Ok(Some(Tuned { method, found_keys, findings: Some(findings), excess }))
 }
 
 /// Refuses lengths that were found, but that no run would reach in a reasonable time.
@@ -114,7 +116,7 @@ fn number(value: &toml::Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
 }
 
-/// By how much draws vary too much in the steepest directions, where only the scale of parameters is known.
+/// The excess variance that [`Tuned`] has, where only the scale of parameters is known.
 fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> Option<f64> {
     let number = |key: &str| number(settings.get(key)?);
     // A list has a number for each agent.
@@ -127,7 +129,7 @@ fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> 
 }
 
 /// What was found when the run in the folder began; nothing if it begins now.
-fn kept(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
+fn read_stored(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
     let path = folder.tuning();
     let unusable = |what: String| {
         let path = path.display();
@@ -140,7 +142,7 @@ fn kept(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
     }
 }
 
-fn keep(findings: &Findings, folder: &RunFolder) -> Result<Vec<u8>, JobError> {
+fn store(findings: &Findings, folder: &RunFolder) -> Result<Vec<u8>, JobError> {
     let bytes = findings.to_bytes().map_err(JobError::Tuning)?;
     folder.keep_tuning(&bytes)?;
     Ok(bytes)
@@ -164,19 +166,19 @@ fn measure(
     let dim = problem.model.dim();
     let records = records_of(FindMode { problem: problem.clone() }, ranks, options)?;
     // On rank 0 alone: the factor of a matrix may have other bits on another kind of processor.
-    let found = if ranks.is_root() { read_mode(&records, dim) } else { Ok(Vec::new()) };
-    let found = Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map_err(JobError::Tuning)?;
-    let coordinates = match (found.space, &needs.noise) {
+    let bytes = if ranks.is_root() { read_mode(&records, dim) } else { Ok(Vec::new()) };
+    let findings = Findings::from_bytes(&ranks.broadcast(&ranks.agree(bytes)?), Some(dim)).map_err(JobError::Tuning)?;
+    let coordinates = match (findings.space, &needs.noise) {
         (Space::Whitened(coordinates), _) => coordinates,
         (Space::Scaled(_), _) => return Err(too_little()),
-        (Space::Own(reason), Some(_)) => {
+        (Space::Original(reason), Some(_)) => {
             return Err(JobError::Tuning(format!(
                 "step = \"auto\" found no mode of the posterior: {reason}. Set method.step, or a stronger prior"
             )));
         }
-        (Space::Own(reason), None) => {
+        (Space::Original(reason), None) => {
             folder.print_message(&format!("note: the posterior has no mode that could be used: {reason}"));
-            return Ok(Findings { space: Space::Own(reason), noise: None });
+            return Ok(Findings { space: Space::Original(reason), noise: None });
         }
     };
     let Some(NoiseNeeds { batch, share, .. }) = needs.noise else {
@@ -222,8 +224,8 @@ fn find_starts<F: Precision>(
     let points = chains.unwrap_or(run.settings.agents).min(MAX_STARTS);
     let search = FindStarts { problem, points, batch, share, rows };
     let Some(records) = records_of_long(search, ranks, options, folder)? else { return Ok(None) };
-    let found = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
-    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map(Some).map_err(JobError::Tuning)
+    let bytes = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
+    Findings::from_bytes(&ranks.broadcast(&ranks.agree(bytes)?), Some(dim)).map(Some).map_err(JobError::Tuning)
 }
 
 /// What a search for starting points found, as bytes for all ranks.
@@ -234,13 +236,13 @@ fn read_starts(records: &[f64], dim: usize, points: u32, largest_shard: usize) -
                 .into(),
         ));
     }
-    let (scale, noise) = Scale::read(records, dim, points as usize, largest_shard).ok_or_else(too_little)?;
+    let (scale, noise) = ScaledSpace::read(records, dim, points as usize, largest_shard).ok_or_else(too_little)?;
     Findings { space: Space::Scaled(scale), noise: Some(noise) }.to_bytes().map_err(JobError::Tuning)
 }
 
 /// What a search for the mode found, as bytes for all ranks.
 fn read_mode(records: &[f64], dim: usize) -> Result<Vec<u8>, JobError> {
-    let space = Coordinates::read(records, dim).ok_or_else(too_little)?.map_or_else(Space::Own, Space::Whitened);
+    let space = Coordinates::read(records, dim).ok_or_else(too_little)?.map_or_else(Space::Original, Space::Whitened);
     Findings { space, noise: None }.to_bytes().map_err(JobError::Tuning)
 }
 
@@ -294,18 +296,18 @@ impl Tuned {
     /// What was found, for people.
     pub fn describe(&self) -> Option<String> {
         let coordinates = match self.space()? {
-            Space::Own(_) => return None,
+            Space::Original(_) => return None,
             Space::Whitened(_) => "whitened",
             Space::Scaled(_) => "scaled",
         };
-        let keys: Vec<String> = self.found.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
+        let keys: Vec<String> = self.found_keys.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
         (!keys.is_empty()).then(|| format!("found, in {coordinates} coordinates: {}", keys.join(", ")))
     }
 
     /// What was found, for the result file.
     pub fn arrays(&self) -> Option<Grid> {
         let (dim, mut variables) = match self.space()? {
-            Space::Own(_) => return None,
+            Space::Original(_) => return None,
             Space::Whitened(Coordinates { mode, factor, .. }) => {
                 let sd = factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
                 let factor = factor.iter().copied().collect();
@@ -316,15 +318,15 @@ impl Tuned {
                 ];
                 (mode.len(), variables)
             }
-            Space::Scaled(Scale { scale, .. }) => (scale.0.len(), vec![("scale".to_owned(), vec![0], scale.0.clone())]),
+            Space::Scaled(ScaledSpace { scale, .. }) => (scale.0.len(), vec![("scale".to_owned(), vec![0], scale.0.clone())]),
         };
         if let Some(noise) = self.findings.as_ref().and_then(|findings| findings.noise.as_ref()) {
             variables.push(("minibatch_noise".into(), vec![0], noise.minibatches.clone()));
             variables.push(("shard_noise".into(), vec![0], noise.shards.clone()));
         }
         let numbers = |(key, value): (&String, &toml::Value)| Some((key.clone(), number(value)?));
-        let excess = self.excess.map(|excess| (EXCESS.to_owned(), excess));
-        let (keys, values): (Vec<String>, Vec<f64>) = self.found.iter().filter_map(numbers).chain(excess).unzip();
+        let excess = self.excess.map(|excess| (EXCESS_KEY.to_owned(), excess));
+        let (keys, values): (Vec<String>, Vec<f64>) = self.found_keys.iter().filter_map(numbers).chain(excess).unzip();
         let mut dimensions = vec![("parameter".into(), dim), ("coordinate".into(), dim)];
         let mut names = Vec::new();
         if !keys.is_empty() {

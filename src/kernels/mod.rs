@@ -1,11 +1,11 @@
-//! Update rules on arrays: SVGD, kernel density estimates, AdaGrad, Langevin and Hamiltonian steps, convolutions.
+//! Update rules on arrays: SVGD, kernel density estimates, optimizers, Langevin and Hamiltonian steps, convolutions.
 
-pub mod adagrad;
 pub mod convolution;
 pub mod hamiltonian;
 pub mod kde;
 pub mod ksd;
 pub mod langevin;
+pub mod optimizer;
 pub mod rbf;
 pub mod reduce;
 mod select;

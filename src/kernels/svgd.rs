@@ -10,8 +10,8 @@
 //! are computed on blocks of columns: while a block is in cache, the direction is computed, the optimizer moves the particles, and the
 //! products for the next step are computed. A step thus reads memory once.
 
-use super::adagrad::{AdaGrad, Optimizer};
 use super::kde::{Kde, KdeFactor, without_canceling_pairs};
+use super::optimizer::{Optimizer, OptimizerState};
 use super::rbf::Bandwidth;
 use super::select::Selector;
 use super::symmetric::Symmetric;
@@ -79,7 +79,8 @@ pub struct StepReport {
 
 /// The number of columns of a block: all rows of a loop with three factors of 20 particles fit into a core's cache.
 const BLOCK: usize = 1024;
-/// The number of particles in a panel, for which only the lower half of the products is computed.
+/// Products between particles are computed in panels of this many particles. They are symmetric, so that a panel is multiplied only with itself
+/// and those before it.
 const PANEL: usize = 64;
 
 /// A block of columns of all rows, with the optimizer state and products of these columns.
@@ -88,7 +89,7 @@ struct Block<F> {
     /// The rows [Θ; C_1; ...] minus the center, rows × width.
     rows: Array2<F>,
     center: Vec<F>,
-    optimizer: AdaGrad<F>,
+    optimizer: OptimizerState<F>,
     /// Products of the particles with all rows over these columns, N × rows; of the products between particles only the lower half.
     products: Array2<F>,
 }
@@ -110,13 +111,14 @@ struct FactorRows {
     log_floor: f64,
 }
 
-/// The coefficients of the direction Φ of a step: T = S + `scores` · C − diag(`pull`) Θ, Φ = (1/N) K T + diag(`push`) Θ. Without a model
+/// The coefficients of the direction Φ of a step: T = S + `weights` · C − diag(`pull`) Θ, Φ = (1/N) K T + diag(`push`) Θ. Without a model
 /// score S, Φ = `stacked` · [Θ; C] + diag(`push`) Θ.
 #[derive(Clone, Debug)]
 struct Coefficients<F> {
     /// The kernel matrix K; squared distances before it is finished.
     kernel: Symmetric<F>,
-    scores: Array2<F>,
+    /// The weights of the factor rows in the score of each particle, N × factor rows.
+    weights: Array2<F>,
     stacked: Array2<F>,
     pull: Vec<F>,
     push: Vec<F>,
@@ -155,7 +157,7 @@ impl<F: Real> SvgdLoop<F> {
             Block {
                 rows: Array2::zeros((n, width)),
                 center: vec![F::zero(); width],
-                optimizer: AdaGrad::new(settings.optimizer, n * width),
+                optimizer: OptimizerState::new(settings.optimizer, n * width),
                 products: Array2::zeros((n, n)),
             }
         });
@@ -168,7 +170,7 @@ impl<F: Real> SvgdLoop<F> {
             scratch: Vec::new(),
             coefficients: Coefficients {
                 kernel: Symmetric::new(n),
-                scores: Array2::zeros((n, 0)),
+                weights: Array2::zeros((n, 0)),
                 stacked: Array2::zeros((n, n)),
                 pull: vec![F::zero(); n],
                 push: vec![F::zero(); n],
@@ -201,7 +203,7 @@ impl<F: Real> SvgdLoop<F> {
         self.exponents.resize(self.n * (rows - self.n), F::zero());
         self.sums.resize(rows, 0.0);
         self.floors.resize(self.n * self.factors.len(), 0.0);
-        reshape(&mut self.coefficients.scores, self.n, rows - self.n);
+        reshape(&mut self.coefficients.weights, self.n, rows - self.n);
         reshape(&mut self.coefficients.stacked, self.n, rows);
         // Distances are differences of products, which are inaccurate far from the origin. The linear kernel depends on the origin.
         let centered = matches!(self.settings.kernel, Kernel::Rbf(_));
@@ -240,8 +242,8 @@ impl<F: Real> SvgdLoop<F> {
         for shape in [score.as_ref().map(|m| m.dim()), theta.as_ref().map(|m| m.dim())].into_iter().flatten() {
             assert_eq!(shape, (self.n, self.dim), "the shape of the scores and particles");
         }
-        // Without a model score, one product with all rows replaces one with the factor rows and one with the particles. Its
-        // coefficients cost a product of K with N columns, in place of d columns.
+        // Without a model score, Φ is one product of `stacked` with all rows. For `stacked`, K is multiplied by the weights, which have a column
+        // for each factor row, in place of T, which has d columns.
         let stack = score.is_none() && self.n <= self.dim;
         let step = self.prepare(stack);
         let threads = rayon::current_num_threads().min(self.blocks.len());
@@ -265,7 +267,7 @@ impl<F: Real> SvgdLoop<F> {
         let (n, factor_rows) = (self.n, self.factor_norms.len());
         self.sum_products();
         let inverse_n = 1.0 / n as f64;
-        let Coefficients { kernel, scores, stacked, pull, push } = &mut self.coefficients;
+        let Coefficients { kernel, weights, stacked, pull, push } = &mut self.coefficients;
         let rbf = match self.settings.kernel {
             // A single particle has no repulsion: its kernel is 1, and the step is bit-identical to gradient ascent.
             Kernel::Rbf(mode) if n > 1 => Some(mode.of_pairs(kernel.below(), n, &mut self.selector)),
@@ -289,14 +291,14 @@ impl<F: Real> SvgdLoop<F> {
             vector::exp(&mut self.exponents);
             let variance = self.settings.kde.bandwidth * self.settings.kde.bandwidth;
             let rows = self.exponents.chunks_exact(factor_rows).zip(self.floors.chunks_exact(self.factors.len()));
-            for (((exponentials, floors), mut scores), pull) in rows.zip(scores.rows_mut()).zip(pull.iter_mut()) {
+            for (((exponentials, floors), mut weights), pull) in rows.zip(weights.rows_mut()).zip(pull.iter_mut()) {
                 for (rows, &floor) in self.factors.iter().zip(floors) {
                     let range = rows.first..rows.first + rows.count;
                     let kernels: f64 = exponentials[range.clone()].iter().map(|e| e.f64()).sum();
                     let total = kernels + floor;
                     let factor = F::of(rows.sign / (variance * total));
-                    for (score, &e) in scores.slice_mut(s![range.clone()]).iter_mut().zip(&exponentials[range]) {
-                        *score = factor * e;
+                    for (weight, &e) in weights.slice_mut(s![range.clone()]).iter_mut().zip(&exponentials[range]) {
+                        *weight = factor * e;
                     }
                     *pull += F::of(rows.sign * kernels / (variance * total));
                     total_weight += kernels / total;
@@ -310,7 +312,7 @@ impl<F: Real> SvgdLoop<F> {
                 row.iter_mut().zip(pull.iter()).for_each(|(a, &pull)| *a = -F::of(inverse_n) * *a * pull);
             }
             if factor_rows > 0 {
-                kernel.multiply(F::of(inverse_n), scores.view(), of_factors);
+                kernel.multiply(F::of(inverse_n), weights.view(), of_factors);
             }
         }
         StepReport {
@@ -423,7 +425,7 @@ impl<F: Real> Pass<'_, F> {
 
     /// Computes the direction on one block, moves the particles along it, and computes the products for the next step.
     fn apply(&self, block: &mut Block<F>, scratch: &mut Scratch<F>, first: usize) {
-        let Coefficients { kernel, scores, stacked, pull, push } = self.coefficients;
+        let Coefficients { kernel, weights, stacked, pull, push } = self.coefficients;
         let (n, width) = (push.len(), block.center.len());
         let fit = |buffer: &mut Vec<F>| buffer.resize(n * width, F::zero());
         fit(&mut scratch.direction);
@@ -446,7 +448,7 @@ impl<F: Real> Pass<'_, F> {
                 }
             }
             if factor_rows.nrows() > 0 {
-                general_mat_mul(F::one(), scores, &factor_rows, F::one(), &mut total);
+                general_mat_mul(F::one(), weights, &factor_rows, F::one(), &mut total);
             }
             kernel.multiply(F::of(1.0 / n as f64), total.view(), direction);
         }

@@ -157,7 +157,7 @@ impl PriorStatistics {
         totals.into()
     }
 
-    /// The statistics of pseudo-counts: of each vector so many outcomes have this pseudo-count.
+    /// The statistics of pseudo-counts: `outcomes_of_vectors` says how many outcomes of each vector have this pseudo-count.
     pub fn of_pseudo_counts(count: u32, outcomes_of_vectors: &[u32]) -> Self {
         let counts = outcomes_of_vectors.iter().flat_map(|&outcomes| (0..outcomes).map(|_| count)).collect();
         Self { counts: vec![counts], totals: outcomes_of_vectors.iter().map(|&outcomes| outcomes * count).collect() }
@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Documents with so many tokens of each topic, as tokens of words with these numbers; and the topics of the tokens.
+    /// Documents with this many tokens of each topic, as tokens of words with these numbers; and the topics of the tokens.
     fn corpus(counts: &[Vec<u32>]) -> (Tokens, Vec<u32>) {
         let mut documents = Documents::new(counts[0].len() as u32);
         let words: Vec<u32> = (0..counts[0].len() as u32).collect();

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// Chains with fewer draws have no diagnostics.
 pub const MIN_DRAWS: usize = 4;
 
-/// Chains with an R-hat from here on describe different distributions.
-pub const NOT_MIXED: f64 = 1.1;
+/// Chains with an R-hat of at least this describe different distributions.
+pub const UNMIXED_R_HAT: f64 = 1.1;
 
 /// The quantiles for the tail ESS, which tables also show.
 pub const TAILS: [f64; 2] = [0.05, 0.95];

@@ -81,9 +81,9 @@ pub enum Refusal {
     /// There are too few draws for the regression.
     #[error("there are {draws} draws, and {needed} are needed for {parameters} parameters")]
     TooFewDraws {
-        /// So many.
+        /// This many.
         draws: usize,
-        /// So many are needed.
+        /// This many are needed.
         needed: usize,
         /// The number of parameters.
         parameters: usize,

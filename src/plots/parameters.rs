@@ -88,7 +88,7 @@ fn labelled(samples: &Samples, typed: &str) -> Vec<(String, usize)> {
 
 /// The parameters that a name refers to: one element, or all elements of a variable.
 fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
-    // What is no name with indices may be one with labels.
+    // A text that is not a name with numeric indices may be one with labels.
     let error = |message: String| match labelled(samples, typed.trim()) {
         found if found.is_empty() => Err(PlotError::Parameter(message)),
         found => Ok(found),

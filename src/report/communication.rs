@@ -20,7 +20,7 @@ pub struct Communication {
 }
 
 impl Communication {
-    /// The bytes in a table of one row, for a run of this configuration and so many rounds.
+    /// The bytes in a table of one row, for a run of this configuration and this many rounds.
     pub(super) fn read(table: &Table, config: &str, rounds: u64) -> Option<Self> {
         let number = |name: &str| Some(table.column(name)?.last().copied()? as u64);
         let config = stored_table(config).unwrap_or_default();

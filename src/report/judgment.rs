@@ -6,9 +6,9 @@ use super::run::RunResults;
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
-use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
+use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
-use crate::metrics::convergence::{Convergence, NOT_MIXED};
+use crate::metrics::convergence::{Convergence, UNMIXED_R_HAT};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use crate::text;
 use serde::Serialize;
@@ -96,7 +96,7 @@ impl Judgment {
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
             Some(trajectories) if !outcome.is_unusable() => {
-                diverging(trajectories).or_else(|| converged(group).filter(|_| is_open)).unwrap_or((outcome, text))
+                many_diverged(trajectories).or_else(|| converged(group).filter(|_| is_open)).unwrap_or((outcome, text))
             }
             _ => (outcome, text),
         };
@@ -108,8 +108,8 @@ impl Judgment {
 }
 
 /// What is said of moved draws.
-const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. They have the shape, \
-                            and mix no better than those, of";
+const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. Their shape and \
+                            their mixing are still those of the run in";
 
 /// The judgment of chains of which one has at most one draw.
 fn single_draws(draws: usize, is_finite: bool, longer: &str) -> Judgment {
@@ -140,7 +140,7 @@ pub struct Evidence {
     pub trajectories: Option<Trajectories>,
     /// What the draws predict for the test rows.
     pub test_rows: Option<TestRows>,
-    /// The excess of the variance in the steepest directions that automatic steps were expected to have.
+    /// By what factor, less 1, the variance of the draws was expected to exceed that of the posterior in the directions of largest curvature.
     excess: Option<f64>,
     /// Where the draws were before they were moved, if they were.
     pub recalibrated_from: Option<String>,
@@ -192,7 +192,7 @@ fn has_own_step(config: &str) -> bool {
 
 fn excess(file: &ResultFile) -> Result<Option<f64>> {
     Ok(file.grid(TUNING)?.and_then(|grid| {
-        let place = grid.list("key").iter().position(|key| key == EXCESS)?;
+        let place = grid.list("key").iter().position(|key| key == EXCESS_KEY)?;
         grid.array("value")?.iter().nth(place).copied()
     }))
 }
@@ -202,7 +202,7 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
         "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
          draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
-         uncertain. Agents with more rows, and a larger method.batch if it is less than all of them, lower this",
+         uncertain. Fewer agents (with more rows each) make it smaller, and so does a larger method.batch, up to the rows of an agent",
         1.0 + excess
     );
     (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))
@@ -224,8 +224,8 @@ fn predictions(agreement: f64, longer: &str) -> (JudgmentOutcome, String) {
     (JudgmentOutcome::Predictions, text)
 }
 
-/// Trajectories diverge where the curvature is large, and may not have entered such regions.
-fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
+/// The judgment if many trajectories diverged: the draws may then miss regions of large curvature.
+fn many_diverged(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
     let Trajectories { count, diverged, .. } = *trajectories;
     let text = format!(
         "bias unknown: {diverged} of {} trajectories diverged, so that draws may miss a part of the posterior. Set method.acceptance = \
@@ -272,7 +272,7 @@ fn not_mixed(
 ) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
-        (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
+        (r_hat >= UNMIXED_R_HAT).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let advice = match (has_trajectories, has_own_step) {
@@ -353,8 +353,8 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
         }
         (Verdict::Undecided, _) if is_normal => (
             JudgmentOutcome::Undecided,
-            "undecided: no bias was found, but the posterior is not so close to a normal distribution that the one that the method fits \
-             must be right. Compare with hmc"
+            "undecided: no bias was found, but the method fits a normal distribution, and the posterior is not close enough to one to confirm \
+             that the fit is right. Compare with hmc"
                 .into(),
         ),
         (Verdict::Undecided, _) if has_trajectories => (
@@ -368,8 +368,8 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
         _ => {
             let reason = match bias.nonlinearity.is_finite() {
                 true => {
-                    "around these draws the posterior is too far from a Gaussian for this measurement, as with few groups. A longer run \
-                     does not change this"
+                    "around these draws the posterior is too far from a Gaussian for this measurement, for example because effects have \
+                     only a few groups. A longer run does not change this"
                 }
                 false => "the draws are too few or constant",
             };

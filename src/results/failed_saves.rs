@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The run is stopped after this time, but not before so many attempts: with long tasks they are rare.
+/// The run is stopped after this time, but not before this many attempts: with long tasks they are rare.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 const LEAST_ATTEMPTS: u32 = 5;
 

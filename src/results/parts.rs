@@ -35,7 +35,7 @@ pub struct CheckpointParts {
 }
 
 impl CheckpointParts {
-    /// For the run in a folder, on one of so many ranks of the job with this random number. If ranks do not share the folder, all states are
+    /// For the run in a folder, on one of this many ranks of the job with this random number. If ranks do not share the folder, all states are
     /// sent to rank 0.
     pub fn new(run: &Path, job: u64, rank: Rank, ranks: u32, is_shared: bool) -> Self {
         let least_bytes = match (is_shared, ranks) {
@@ -265,7 +265,7 @@ mod tests {
         (0..LEAST_BYTES as usize).map(|at| (at / 7) as u8 ^ byte).collect()
     }
 
-    /// The parts of one of so many ranks.
+    /// The parts of one of this many ranks.
     fn parts(run: &tempfile::TempDir, rank: Rank, ranks: u32) -> CheckpointParts {
         CheckpointParts::new(run.path(), JOB, rank, ranks, true)
     }

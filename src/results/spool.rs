@@ -2,7 +2,7 @@
 //!
 //! A file is a sequence of blocks: length of the header (u64), header (a block without its values), length of the values in bytes (u64),
 //! values; all little-endian. At a checkpoint, each rank closes its file, reports its length, and begins another; rank 0 collects and deletes
-//! the closed ones meanwhile. Draws of a killed job come after its last checkpoint and are discarded.
+//! the closed ones meanwhile. Draws that a killed job stored after its last checkpoint are discarded: the job that resumes it makes them again.
 
 use super::delete_files::delete_files;
 use super::error::{Result, ResultsError};
@@ -80,7 +80,7 @@ impl Spool {
 
 impl DrawStore for Spool {
     fn put(&self, draws: Vec<DrawBlock>) -> cluster::Result<()> {
-        // A poisoned lock is harmless: nothing below panics, so that a panic elsewhere leaves whole blocks.
+        // Nothing below panics, so that the blocks are whole even if a thread panicked elsewhere.
         let Files { open, count, .. } = &mut *self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, written) = match open {
             Some(open) => open,
@@ -154,12 +154,12 @@ struct Place {
 /// All stored blocks at a checkpoint, those of each chain in order.
 pub(super) struct Collected {
     files: Vec<Part>,
-    /// The files that are open.
+    /// The files that are open, in the order in which they were opened.
     open: VecDeque<usize>,
     places: std::vec::IntoIter<Place>,
 }
 
-/// So many files are open at most.
+/// At most this many files are open.
 const MAX_OPEN: usize = 100;
 
 /// A file of a rank, for reading on rank 0.
@@ -202,9 +202,9 @@ impl Iterator for Collected {
         let Place { file, at, .. } = self.places.next()?;
         if self.files[file].reader.is_none() {
             if self.open.len() == MAX_OPEN
-                && let Some(longest) = self.open.pop_front()
+                && let Some(oldest) = self.open.pop_front()
             {
-                self.files[longest].reader = None;
+                self.files[oldest].reader = None;
             }
             if let Err(cause) = self.files[file].open() {
                 return Some(Err(cause));
@@ -246,7 +246,10 @@ impl Part {
         }
     }
 
-    /// What is open, or else that something is wrong with the file.
+    /// The open file.
+    ///
+    /// # Errors
+    /// If it could not be opened.
     fn reader(&mut self) -> Result<&mut BufReader<File>> {
         let damaged = self.damaged();
         self.reader.as_mut().ok_or(damaged)

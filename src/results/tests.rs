@@ -287,7 +287,7 @@ fn extents_of_a_damaged_checkpoint_are_refused() {
     let mut writer = growing(&path, Extents::default());
     writer.push(block(0, 0, &[1.0, 2.0]));
     writer.write(&[], UNFINISHED).unwrap();
-    // A list of so many chains would take 32 GiB.
+    // A list of this many chains would take 32 GiB.
     for (chain, draws) in [(u32::MAX, 1), (1, 1), (0, 2), (0, u64::MAX)] {
         let mut extents = writer.extents().clone();
         extents.set("posterior", chain, draws);

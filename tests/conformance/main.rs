@@ -23,8 +23,8 @@ mod waiting;
 mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
-use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
+use mpibayes::kernels::optimizer::Optimizer;
 use mpibayes::methods::TopicArray;
 use mpibayes::methods::chains::coupled::CouplingSchedule;
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Schedule, Trajectory};

@@ -13,7 +13,7 @@ use anyhow::{anyhow, ensure};
 use std::io::Write;
 use std::ops::Range;
 
-/// Rank 0 receives at most so many weights at once, each of about 20 characters.
+/// Rank 0 receives at most this many weights at once, each of about 20 characters.
 const MAX_WEIGHTS_AT_ONCE: usize = 1 << 25;
 
 /// Writes the topic weights of each document, with its index in the imported files. Every rank calls this; rank 0 has a place to write to.

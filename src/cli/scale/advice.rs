@@ -6,11 +6,11 @@ use crate::text;
 
 /// Ranks are worth it with at least this efficiency.
 const MIN_EFFICIENCY: f64 = 0.5;
-/// The network is what limits a run if it takes so many times as long as with an ideal one.
+/// The network is what limits a run if it takes this many times as long as with an ideal one.
 const LIMITED_BY_NETWORK: f64 = 1.3;
 
 /// The place of the largest number of ranks that are worth it.
-pub(super) fn worth(rows: &[Row]) -> Option<usize> {
+pub(super) fn largest_worthwhile(rows: &[Row]) -> Option<usize> {
     rows.iter().rposition(|row| row.efficiency.is_some_and(|efficiency| efficiency >= MIN_EFFICIENCY))
 }
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn ranks_are_advised_as_long_as_they_are_used() {
         let all = rows(&[(1, 800.0), (2, 420.0), (4, 230.0), (8, 220.0)]);
-        assert_eq!(worth(&all), Some(2));
+        assert_eq!(largest_worthwhile(&all), Some(2));
         let network = advice(&all, 2, Some(&forecast_of(110.0)), 8, 8);
         assert!(
             network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network is the limit")
@@ -74,6 +74,6 @@ mod tests {
         let all = rows(&[(1, 800.0), (4, 210.0)]);
         assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has a rank of its own. More ranks need more agents"));
         assert!(advice(&all, 1, None, 8, 8).ends_with("or for more: these are all used well"));
-        assert_eq!(worth(&rows(&[(1, f64::NAN)])), None);
+        assert_eq!(largest_worthwhile(&rows(&[(1, f64::NAN)])), None);
     }
 }

@@ -13,7 +13,7 @@ use super::several_runs::SeveralRuns;
 use crate::cluster::mpi::{MessageCosts, World, measure_network};
 use crate::cluster::simulate::Network;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
-use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE, check, forecast};
+use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE_OVERHEAD, check, forecast};
 use crate::report::series::{SameWork, Series};
 use crate::results;
 use crate::text;
@@ -78,9 +78,9 @@ pub struct ScaleArgs {
     /// Gigabytes that a rank sends and receives per second [default: measured under mpirun, otherwise 1]
     #[arg(long, value_name = "GB/S", value_parser = positive)]
     pub bandwidth: Option<f64>,
-    /// Microseconds that a rank takes to send or receive a message besides that [default: measured under mpirun, otherwise 2]
+    /// Microseconds of computing that a rank spends on each message that it sends or receives [default: measured under mpirun, otherwise 2]
     #[arg(long, value_name = "MICROSECONDS", value_parser = positive)]
-    pub message: Option<f64>,
+    pub message_overhead: Option<f64>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -93,10 +93,12 @@ fn positive(typed: &str) -> Result<f64, String> {
 
 #[derive(Serialize)]
 struct Report<'a> {
-    /// Seconds, bytes per second, seconds.
+    /// Seconds.
     latency: f64,
+    /// Bytes per second.
     bandwidth: f64,
-    message: f64,
+    /// Seconds of a rank for each message that it sends or receives.
+    message_overhead: f64,
     rows: &'a [Row],
     advice: String,
 }
@@ -115,7 +117,7 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let whole = CheckedRun::read(args, registry, None)?;
     ensure!(
         !(args.weak && whole.report.dedicated),
-        "--weak: a rank without agents (cluster.dedicated) cannot be one of as many ranks as agents"
+        "--weak needs one agent on each rank, and with cluster.dedicated one rank has no agents"
     );
     let measured = runs_of_series(args, &whole)?;
     results::listen();
@@ -131,9 +133,9 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
     Row::compare(&mut rows, scaling(args));
     let advice = if is_predicted { advise(&whole, args, registry, &rows, threads)? } else { String::new() };
-    let MessageCosts { latency, bandwidth, message } = costs;
+    let MessageCosts { latency, bandwidth, message_overhead } = costs;
     let shown = match args.json {
-        true => serde_json::to_string_pretty(&Report { latency, bandwidth, message, rows: &rows, advice })? + "\n",
+        true => serde_json::to_string_pretty(&Report { latency, bandwidth, message_overhead, rows: &rows, advice })? + "\n",
         false => {
             let predicted = if is_predicted {
                 format!("{}{advice}\n{}", tables::predicted(&rows), note(args, &costs))
@@ -224,11 +226,11 @@ fn predict(
     whole: &CheckedRun,
     args: &ScaleArgs,
     registry: &Registry,
-    &MessageCosts { latency, bandwidth, message }: &MessageCosts,
+    &MessageCosts { latency, bandwidth, message_overhead }: &MessageCosts,
     counts: &[u32],
     threads: usize,
 ) -> anyhow::Result<Vec<Row>> {
-    let network = |ranks| Network { ranks, latency, bandwidth, message };
+    let network = |ranks| Network { ranks, latency, bandwidth, message_overhead };
     let mut rows: Vec<Row> = Vec::new();
     for (place, &ranks) in counts.iter().enumerate() {
         let of = if counts.len() > 1 { format!("{} of {}: ", place + 1, counts.len()) } else { String::new() };
@@ -243,17 +245,18 @@ fn predict(
 
 /// How many ranks to ask for.
 fn advise(whole: &CheckedRun, args: &ScaleArgs, registry: &Registry, rows: &[Row], threads: usize) -> anyhow::Result<String> {
-    let Some(place) = advice::worth(rows) else {
+    let Some(place) = advice::largest_worthwhile(rows) else {
         return Ok(format!("no round was finished on {}: measure longer", text::counted(rows[0].ranks, "rank")));
     };
     if rows.len() == 1 {
         return Ok("one number of ranks says nothing about others".into());
     }
+    // What keeps the next larger number from being worth it.
     let ranks = rows.get(place + 1).unwrap_or(&rows[place]).ranks;
     let here = whole.on_ranks(args, registry, ranks)?;
     let report = &here.report;
     let ideal = if place + 1 < rows.len() {
-        let network = Network { ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message: 0.0 };
+        let network = Network { ranks, latency: 0.0, bandwidth: IDEAL_BANDWIDTH, message_overhead: 0.0 };
         let what = format!("{} on an ideal network", text::counted(ranks, "rank"));
         Some(measure(&here.run, registry, network, threads, args, &what)?)
     } else {
@@ -270,11 +273,11 @@ fn message_costs(args: &ScaleArgs) -> anyhow::Result<MessageCosts> {
         true => measure_network(&World::start()?).map_err(anyhow::Error::msg)?,
         false => None,
     };
-    let usual = measured.unwrap_or(MessageCosts { latency: LATENCY, bandwidth: BANDWIDTH, message: MESSAGE });
+    let usual = measured.unwrap_or(MessageCosts { latency: LATENCY, bandwidth: BANDWIDTH, message_overhead: MESSAGE_OVERHEAD });
     Ok(MessageCosts {
         latency: args.latency.map_or(usual.latency, |given| 1e-6 * given),
         bandwidth: args.bandwidth.map_or(usual.bandwidth, |given| 1e9 * given),
-        message: args.message.map_or(usual.message, |given| 1e-6 * given),
+        message_overhead: args.message_overhead.map_or(usual.message_overhead, |given| 1e-6 * given),
     })
 }
 
@@ -321,7 +324,7 @@ fn note(args: &ScaleArgs, costs: &MessageCosts) -> String {
         args.measure,
         short(1e6 * costs.latency),
         short(1e-9 * costs.bandwidth),
-        short(1e6 * costs.message)
+        short(1e6 * costs.message_overhead)
     )
 }
 

@@ -41,7 +41,7 @@ pub(in crate::cli) struct Row {
     pub bytes: u64,
     /// Bytes of the rank that needs the most memory, if that is known.
     pub memory: Option<u64>,
-    /// Runs on so many ranks.
+    /// Runs on this many ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredRow>,
 }

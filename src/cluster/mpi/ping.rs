@@ -26,17 +26,21 @@ pub struct MessageCosts {
     pub latency: f64,
     /// Bytes per second.
     pub bandwidth: f64,
-    /// Seconds that each of the two ranks takes besides that.
-    pub message: f64,
+    /// Seconds of computing of each of the two ranks.
+    pub message_overhead: f64,
 }
 
 impl MessageCosts {
-    /// From the seconds of a small message and of a message of so many bytes to the other rank, and of a message among many in a row.
+    /// From the seconds of a small message and of a message of this many bytes to the other rank, and of a message among many in a row.
     fn new(small: f64, large: f64, bytes: f64, in_a_row: f64) -> Self {
         // What is less than the clock can tell.
         let least = 1e-8;
-        let message = in_a_row.min(small / 2.0).max(least);
-        Self { latency: (small - 2.0 * message).max(least), bandwidth: bytes / (large - small).max(least), message }
+        let message_overhead = in_a_row.min(small / 2.0).max(least);
+        Self {
+            latency: (small - 2.0 * message_overhead).max(least),
+            bandwidth: bytes / (large - small).max(least),
+            message_overhead,
+        }
     }
 }
 
@@ -90,7 +94,7 @@ impl Pair {
         }
     }
 
-    /// The median of the seconds of round trips of so many values. Slow networks see fewer of them.
+    /// The median of the seconds of round trips of this many values. Slow networks see fewer of them.
     fn round_trips(&mut self, is_first: bool, values: usize, trips: usize) -> Result<f64, String> {
         let began = Instant::now();
         let mut times: Vec<f64> = Vec::with_capacity(trips);
@@ -148,9 +152,9 @@ mod tests {
         let (small, large) = (14e-6, 14e-6 + 4e-3);
         let costs = MessageCosts::new(small, large, 4e6, 2e-6);
         let close = |found: f64, right: f64| (found / right - 1.0).abs() < 1e-9;
-        assert!(close(costs.latency, 10e-6) && close(costs.bandwidth, 1e9) && close(costs.message, 2e-6), "{costs:?}");
+        assert!(close(costs.latency, 10e-6) && close(costs.bandwidth, 1e9) && close(costs.message_overhead, 2e-6), "{costs:?}");
         // Clocks that are too coarse do not lead to zeros.
         let costs = MessageCosts::new(1e-9, 1e-9, 4e6, 0.0);
-        assert!(costs.latency > 0.0 && costs.bandwidth.is_finite() && costs.message > 0.0);
+        assert!(costs.latency > 0.0 && costs.bandwidth.is_finite() && costs.message_overhead > 0.0);
     }
 }

@@ -10,9 +10,9 @@ use std::path::Path;
 const MAX_FEATURES: usize = 4096;
 /// Rows are added in blocks of about this size, one matrix product each,
 const BLOCK_BYTES: usize = 1 << 22;
-/// of at least so many rows, for the product to be worth it,
+/// of at least this many rows, for the product to be worth it,
 const MIN_ROWS: usize = 64;
-/// and at most so many.
+/// and at most this many.
 const MAX_ROWS: usize = 4096;
 
 /// Refuses rows with too many features for a rotation.

@@ -223,7 +223,7 @@ impl ColumnStatistics {
         let pixels = self.mean.len() / channels.max(1);
         for channel in 0..channels {
             let columns = || (channel..pixels * channels).step_by(channels);
-            // There are fewer pixels than double precision counts.
+            // Below 2^53, as the pixels of an image are in memory.
             let count = pixels as f64;
             let mean = columns().map(|j| self.mean[j]).sum::<f64>() / count;
             let between = |j: usize| self.rows * (self.mean[j] - mean).powi(2);

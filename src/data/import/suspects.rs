@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const MIN_ROWS: u64 = 30;
 /// Levels with fewer rows say little beside the prior.
 const FEW_ROWS: u64 = 10;
-/// So many rare levels are named.
+/// This many rare levels are named.
 const MAX_LISTED: usize = 5;
 /// A column of at most this many different whole numbers may hold codes.
 const MAX_CODES: usize = 9;
@@ -45,7 +45,7 @@ struct Values {
 enum Negative {
     #[default]
     None,
-    /// All of them are this one, in so many rows.
+    /// All of them are this one, in this many rows.
     One(f64, u64),
     Several,
 }

@@ -61,9 +61,9 @@ pub struct ColumnOptions {
 /// A column with more texts than this, and than half of the rows, names rows rather than kinds of rows.
 const MAX_INDICATORS: usize = 50;
 
-/// So many columns of texts are named.
+/// This many columns of texts are named.
 const MAX_TEXTS: usize = 12;
-/// In so many rows texts are looked for.
+/// In this many rows texts are looked for.
 const ROWS_FOR_TEXTS: u64 = 1000;
 
 /// What becomes of rows with missing values.

@@ -12,7 +12,7 @@ use std::path::Path;
 const CHUNK: u64 = 1 << 20;
 /// What begins and ends a file.
 const MAGIC: &[u8; 6] = b"ARROW1";
-/// The stream of a file begins within so many bytes.
+/// The stream of a file begins within this many bytes.
 const MAX_PADDING: u64 = 256;
 /// The length of the footer's size and the magic bytes after it.
 const TRAILER: u64 = 10;

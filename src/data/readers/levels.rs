@@ -14,7 +14,7 @@ pub struct Levels {
     packed: Vec<u64>,
 }
 
-/// So many texts are looked up as numbers.
+/// This many texts are looked up as numbers.
 const MAX_PACKED: usize = 32;
 /// Not the number of a text.
 const NOT_PACKED: u64 = u64::MAX;

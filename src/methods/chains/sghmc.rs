@@ -27,10 +27,10 @@ pub struct SghmcSettings {
     /// chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the mode,
     /// and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix of curvature
     /// or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with parameters scaled
-    /// by the curvature there. It is 0.001 with a preconditioner or `scheme = "semi_implicit"`.
+    /// by the curvature there. With a preconditioner or `scheme = "semi_implicit"`, `"auto"` is 0.001.
     pub step: Step,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning; a tenth of it, of draws
-    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. For models without a full
+    /// matrix of curvature or with more than 1,000 parameters, the run is made for a tenth of it.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.

@@ -8,8 +8,8 @@
 use super::defaults;
 use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
-use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
+use crate::kernels::optimizer::Optimizer;
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::{Settings, SvgdLoop};
 use crate::methods::common::particles::{Particles, raw};

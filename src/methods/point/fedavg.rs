@@ -10,7 +10,7 @@
 //! The server has no data: for `total`, agents report their rows before the first round.
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Response, Result, SerializesAs, ServerState};
-use crate::kernels::adagrad::{AdaGrad, Optimizer};
+use crate::kernels::optimizer::{Optimizer, OptimizerState};
 use crate::methods::common::participation::{Participation, log_round};
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -216,7 +216,7 @@ impl<F: Real> Agent<FedAvg<F>> for FedAvgAgent<F> {
         let Task::Optimize(round) = *task else { return Ok(([], vec![rows].into())) };
         let mut theta = parameters.into_vec();
         let mut score = Array2::zeros((1, theta.len()));
-        let mut optimizer = AdaGrad::new(self.optimizer, theta.len());
+        let mut optimizer = OptimizerState::new(self.optimizer, theta.len());
         for step in (round - 1) * self.local_steps..round * self.local_steps {
             score.fill(F::zero());
             self.local.add_score(ArrayView2::from_shape(score.dim(), &theta)?, step, score.view_mut(), cx);

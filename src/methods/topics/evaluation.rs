@@ -33,7 +33,7 @@ pub struct TopicPosterior {
 /// Gibbs sweeps over each held-out document.
 pub const EVALUATION_SWEEPS: Sweeps = Sweeps { burn_in: 20, kept: 30 };
 
-/// Limits on the arrays of a round and on the held-out documents of an agent: the address of a random stream has room for so many.
+/// Limits on the arrays of a round and on the held-out documents of an agent: the address of a random stream has room for this many.
 pub(super) const MAX_ARRAYS: u32 = 1 << 12;
 const MAX_DOCUMENTS: usize = 1 << 28;
 

@@ -31,6 +31,8 @@ const UPDATE_COST: f64 = 100.0;
 /// Draws, a relaxation time apart, for each effective one of the parameter that has the fewest: measured on eight posteriors, 2.5 gave 755 to 1,170
 /// of 1,000.
 const DRAWS_PER_EFFECTIVE: f64 = 3.5;
+/// The same where only the scale of parameters is known, so that the effective sample size is about a tenth of the wanted one.
+const ROUGH_DRAWS_PER_EFFECTIVE: f64 = 0.25;
 
 /// What was measured around the mode, in coordinates in which the posterior is close to N(0, I). The variance of the noise of scores is in
 /// units of the posterior's standard deviations, for each parameter.
@@ -50,9 +52,7 @@ pub struct Measurement {
     pub shortened: f64,
 }
 
-/// The same where only the scale of parameters is known, so that the effective sample size is about a tenth of the wanted one.
-const ROUGH_DRAWS_PER_EFFECTIVE: f64 = 0.25;
-/// Rows that a relaxation time may then cost: this many passes over the rows, or this many rows if that is more.
+/// Rows that a relaxation time may cost where only the scale is known: this many passes over the rows, or this many rows if that is more.
 const ROUGH_PASSES: f64 = 2.0;
 const ROUGH_ROWS: f64 = 200_000.0;
 /// How much longer chains then take to forget their state than the scale tells, because of directions that are wider than it.
@@ -243,7 +243,7 @@ pub fn draws_of(ess: f64, knows_only_scale: bool) -> f64 {
     ess * if knows_only_scale { ROUGH_DRAWS_PER_EFFECTIVE } else { DRAWS_PER_EFFECTIVE }
 }
 
-/// The lengths of `chains` chains for so many draws in all, a relaxation time apart, where those in `given` replace what would be found.
+/// The lengths of `chains` chains for this many draws in all, a relaxation time apart, where those in `given` replace what would be found.
 pub fn lengths(relaxation: f64, draws: f64, chains: u32, given: (Option<u64>, Option<u64>)) -> Lengths {
     // Far below 2^53, as steps are at least some 1e-9 and ess is at most 1e9.
     let thin = given.1.unwrap_or_else(|| relaxation.ceil() as u64);

@@ -45,8 +45,8 @@ const MINIBATCHES: u64 = 16;
 const ITERATIONS: u64 = 20;
 /// Rows from which the curvature is estimated.
 const CURVATURE_ROWS: usize = 4000;
-/// The distance over which scores are compared for a curvature, in units of scales.
-const DISTANCE: f64 = 0.02;
+/// How far the two points whose scores are compared for a curvature lie from a start, on either side, in units of scales.
+const HALF_DISTANCE: f64 = 0.02;
 /// Curvatures of the loss below this share of their mean count as this share.
 const LEAST_CURVATURE: f64 = 0.01;
 
@@ -71,8 +71,8 @@ impl<F: Real> FindStarts<F> {
         (PASSES * self.rows).div_ceil(self.batch.max(1)).clamp(STEPS[0], STEPS[1]) as u64
     }
 
-    /// The rows of an agent in a minibatch of this many rows of all agents.
-    fn part(&self, batch: usize, rows: usize) -> usize {
+    /// How many rows an agent with `rows` rows contributes to a minibatch of `batch` rows over all agents.
+    fn rows_in_minibatch(&self, batch: usize, rows: usize) -> usize {
         // A share of at most 1.
         ((batch as f64 * rows as f64 / self.rows.max(1) as f64).ceil() as usize).max(1)
     }
@@ -81,11 +81,15 @@ impl<F: Real> FindStarts<F> {
 /// What the server asks for, at the points in the body.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// The scores, on the minibatch with this number, of so many rows of all agents.
-    Minibatch(u64, usize),
-    /// An estimate of the curvature of the loss for each parameter, the noise of minibatches and the square of the shard's scores, both as
-    /// chains see them, and the scores.
-    Noise,
+    /// The scores on the minibatch with this number.
+    Minibatch {
+        number: u64,
+        /// Rows over all agents.
+        rows: usize,
+    },
+    /// The rows of the reply are an estimate of the curvature of the loss for each parameter; the noise of minibatches, and the squared scores of
+    /// the shard, both divided by the share of visits; and the scores at each point.
+    Moments,
     /// The scores, on many rows that are always the same.
     Curvature,
 }
@@ -104,7 +108,7 @@ pub struct Search<F: Real> {
     /// A unit vector for each point, in units of scales.
     directions: Raw<F>,
     curvature: f64,
-    /// The largest curvature before earlier windows, without the first, whose points are where the density is highest.
+    /// The largest curvature that was measured before window 1 and later ones. Before window 0, points are still where the density is highest.
     earlier_curvature: f64,
     /// The steps of the window.
     steps: WindowSteps,
@@ -265,7 +269,7 @@ impl<F: Real> StartServer<F> {
             let each = points.0.chunks_exact(dim).zip(directions.0.chunks_exact(dim));
             each.flat_map(move |(point, direction)| {
                 let moved = point.iter().zip(direction).zip(&scale.0);
-                moved.map(move |((&point, &direction), &scale)| point + F::of(sign * DISTANCE) * direction * scale)
+                moved.map(move |((&point, &direction), &scale)| point + F::of(sign * HALF_DISTANCE) * direction * scale)
             })
         };
         side(-1.0).chain(side(1.0)).collect()
@@ -277,7 +281,7 @@ impl<F: Real> StartServer<F> {
         let sides = self.both_sides();
         let scores = self.with_prior(ArrayView2::from_shape((2 * points, dim), &sides)?, sum)?;
         let (before, after) = scores.view().split_at(Axis(0), points);
-        let per_distance = F::of(0.5 / DISTANCE);
+        let per_distance = F::of(0.5 / HALF_DISTANCE);
         let mut directions: Vec<F> = (&before - &after).iter().map(|&change| per_distance * change).collect();
         let scale = &self.search.scale.0;
         self.search.curvature = 0.0;
@@ -325,14 +329,14 @@ impl<F: Real> StartServer<F> {
         self.search.before_window = self.search.points.clone();
     }
 
-    /// Moves all points by a part of a step, with the masses that belong to the scale.
-    fn each_point(&mut self, mut part: impl FnMut(ChainState<F>, usize)) {
+    /// Calls a function with the state of each point, with the masses that belong to the scale, and its number.
+    fn for_each_point(&mut self, mut visit: impl FnMut(ChainState<F>, usize)) {
         let dim = self.dim();
         let Search { points, velocities, scale, .. } = &mut self.search;
         let inverse_mass: Vec<F> = scale.0.iter().map(|&scale| scale * scale).collect();
         let each = points.0.chunks_exact_mut(dim).zip(velocities.0.chunks_exact_mut(dim));
         for (point, (theta, velocity)) in each.enumerate() {
-            part(ChainState { theta, velocity, inverse_mass: Some(&inverse_mass) }, point);
+            visit(ChainState { theta, velocity, inverse_mass: Some(&inverse_mass) }, point);
         }
     }
 
@@ -341,9 +345,9 @@ impl<F: Real> StartServer<F> {
         let (dynamics, batch) = (self.dynamics(), self.search.steps.batch);
         let number = self.number(window, step);
         let mut noise = cx.stream(Who::Server, number, Purpose::Noise);
-        self.each_point(|point, _| dynamics.first_half(point, &mut noise));
+        self.for_each_point(|point, _| dynamics.first_half(point, &mut noise));
         self.search.phase = Phase::Window(window, step);
-        self.ask(Task::Minibatch(number, batch), self.search.points.0.clone(), out);
+        self.ask(Task::Minibatch { number, rows: batch }, self.search.points.0.clone(), out);
     }
 
     fn dynamics(&self) -> SghmcDynamics {
@@ -351,15 +355,15 @@ impl<F: Real> StartServer<F> {
         SghmcDynamics { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true }
     }
 
-    /// The rest of a step in a window; whether no point has diverged.
+    /// Finishes a step in a window. Returns false if a point has diverged.
     fn finish_step(&mut self, sum: &[F]) -> Result<bool> {
         let scores = self.with_prior(self.points()?, sum)?;
         let dynamics = self.dynamics();
-        self.each_point(|point, number| {
+        self.for_each_point(|point, number| {
             dynamics.second_half(point, scores.row(number).as_slice().unwrap_or_default(), None);
         });
         let mut kinetic = 0.0_f64;
-        self.each_point(|point, _| {
+        self.for_each_point(|point, _| {
             let masses = point.inverse_mass.unwrap_or_default();
             let energy: f64 = point.velocity.iter().zip(masses).map(|(v, mass)| v.f64().powi(2) / mass.f64()).sum();
             kinetic = kinetic.max(energy / masses.len().max(1) as f64);
@@ -399,7 +403,7 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
         let zeros = || Raw(vec![F::zero(); points.len()]);
         (self.search.means, self.search.squares) = (zeros(), zeros());
         self.search.points = Raw(points.clone());
-        self.ask(Task::Minibatch(0, self.method.batch), points, out);
+        self.ask(Task::Minibatch { number: 0, rows: self.method.batch }, points, out);
         Ok(())
     }
 
@@ -411,10 +415,10 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
                 let next = step + 1;
                 if next < self.method.descent_steps() {
                     self.search.phase = Phase::Descent(next);
-                    self.ask(Task::Minibatch(next, self.method.batch), points, out);
+                    self.ask(Task::Minibatch { number: next, rows: self.method.batch }, points, out);
                 } else {
                     self.search.phase = Phase::Noise(0);
-                    self.ask(Task::Noise, points, out);
+                    self.ask(Task::Moments, points, out);
                 }
             }
             Phase::Noise(window) => {
@@ -436,13 +440,13 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
                 }
             }
             Phase::Window(window, step) => {
-                let is_finite = self.finish_step(&response.sum)?;
-                if !is_finite && self.search.factor > LEAST_FACTOR {
+                let is_stable = self.finish_step(&response.sum)?;
+                if !is_stable && self.search.factor > LEAST_FACTOR {
                     self.search.factor *= SHORTER;
                     self.search.points = self.search.before_window.clone();
                     self.begin_window(window, cx);
                     self.ask_in_window(window, 0, out, cx);
-                } else if !is_finite {
+                } else if !is_stable {
                     // Reported as a search that failed.
                     self.search.points.0.fill(F::of(f64::NAN));
                     self.search.phase = Phase::Done;
@@ -454,7 +458,7 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
                         self.search.earlier_curvature = self.largest_curvature();
                     }
                     self.search.phase = Phase::Noise(window + 1);
-                    self.ask(Task::Noise, self.search.points.0.clone(), out);
+                    self.ask(Task::Moments, self.search.points.0.clone(), out);
                 }
             }
             Phase::Done => return Err("a response after the search for starting points".into()),
@@ -484,16 +488,16 @@ pub struct StartAgent<F: Real> {
 }
 
 impl<F: Real> StartAgent<F> {
-    /// The scores on a minibatch with this part of so many rows of all agents.
+    /// The scores on this agent's part of a minibatch that has `batch` rows over all agents.
     fn scores(&mut self, points: ArrayView2<F>, batch: usize, minibatch: u64, cx: &Context) -> Array2<F> {
         let mut scores = Array2::zeros(points.raw_dim());
-        let part = self.method.part(batch, self.loss.rows());
-        self.loss.set_batch(part);
+        let rows = self.method.rows_in_minibatch(batch, self.loss.rows());
+        self.loss.set_batch(rows);
         self.loss.add_score(points, minibatch, scores.view_mut(), cx);
         scores
     }
 
-    fn noise(&mut self, points: ArrayView2<F>, cx: &Context) -> Array2<F> {
+    fn moments(&mut self, points: ArrayView2<F>, cx: &Context) -> Array2<F> {
         let (count, dim) = points.dim();
         let mut moments = Array2::zeros((3 + count, dim));
         let rows = self.loss.rows();
@@ -525,7 +529,7 @@ impl<F: Real> StartAgent<F> {
         // As seen by a chain that visits this shard: its scores are divided by the share of visits.
         moments.row_mut(1).scaled_add(F::of(excess(self.method.batch) / share), &curvature);
         moments.row_mut(2).scaled_add(F::of(1.0 / share), &squares);
-        // Scores are divided by the temperature, and so is the curvature, but not twice.
+        // Scores are divided by the temperature T, so that their variance is divided by T². The curvature is divided by T alone.
         moments.row_mut(0).scaled_add(F::of(self.method.problem.temperature), &curvature);
         moments.slice_mut(s![3.., ..]).assign(&all);
         moments
@@ -543,8 +547,8 @@ impl<F: Real> Agent<FindStarts<F>> for StartAgent<F> {
         let dim = self.method.problem.model.dim();
         let points = ArrayView2::from_shape((body.len() / dim.max(1), dim), &body)?;
         let result = match *task {
-            Task::Minibatch(minibatch, batch) => self.scores(points, batch, minibatch, cx),
-            Task::Noise => self.noise(points, cx),
+            Task::Minibatch { number, rows } => self.scores(points, rows, number, cx),
+            Task::Moments => self.moments(points, cx),
             Task::Curvature => self.scores(points, CURVATURE_ROWS, 0, cx),
         };
         Ok(((), result.into_raw_vec_and_offset().0.into()))

@@ -24,7 +24,7 @@ const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
 /// How long a run that is asked to stop goes on trying to save, and the pause between attempts.
 const TIME_TO_STOP: Duration = Duration::from_secs(20);
 const PAUSE_WHILE_STOPPING: Duration = Duration::from_secs(2);
-/// A run with a time limit leaves so many times the longest task, and the longest save, for stopping.
+/// A run with a time limit leaves this many times the longest task, and the longest save, for stopping.
 const MARGIN_OF_TASKS: f64 = 1.25;
 const MARGIN_OF_SAVES: f64 = 2.0;
 /// The time between checkpoints is at least this multiple of the time that the last one took.

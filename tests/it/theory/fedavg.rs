@@ -5,7 +5,7 @@
 use crate::one_dimensional::{Line, share};
 use crate::recording::run;
 use mpibayes::cluster::Context;
-use mpibayes::kernels::adagrad::{AdaGrad, Optimizer};
+use mpibayes::kernels::optimizer::{Optimizer, OptimizerState};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
@@ -90,7 +90,7 @@ fn one_agent_is_the_local_optimizer() {
     let gradient = |x: f64| [0, 1, 1, 2].iter().map(|&k| CURVATURES[k] * (x - CENTERS[k])).sum::<f64>();
     let (rounds, local_steps) = (4, 30);
     let by_hand = |reset: bool| {
-        let (mut theta, mut state) = ([START], AdaGrad::new(Optimizer::default(), 1));
+        let (mut theta, mut state) = ([START], OptimizerState::new(Optimizer::default(), 1));
         for step in 0..rounds * local_steps {
             if reset && step % local_steps == 0 {
                 state.reset();

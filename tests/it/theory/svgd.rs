@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
-use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
+use mpibayes::kernels::optimizer::Optimizer;
 use mpibayes::kernels::rbf::Bandwidth;
 use mpibayes::kernels::svgd::{Kernel, Settings, SvgdLoop};
 use mpibayes::random::{Purpose, Seed, Who};

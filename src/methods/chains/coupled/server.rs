@@ -59,7 +59,8 @@ pub struct CoupledServer<T: CoupledTransition> {
     asynchronous: bool,
     agents: u32,
     plan: CouplingPlan,
-    time: f64,
+    /// Continuous time of a step.
+    step_time: f64,
     noisy: bool,
     dim: usize,
     /// Periods between evaluations; 0 for none.
@@ -89,7 +90,7 @@ impl<T: CoupledTransition> CoupledServer<T> {
             asynchronous: *asynchronous,
             agents: *agents,
             plan: plan.clone(),
-            time: transition.time(),
+            step_time: transition.time(),
             noisy: transition.noisy(),
             dim: transition.dim(),
             evaluate_every: 0,
@@ -162,7 +163,7 @@ impl<T: CoupledTransition> CoupledServer<T> {
         let kappa = self.plan.coupling_of(first, steps);
         let chains = f64::from(self.active());
         let members = self.members(group).len() as f64;
-        let time = self.time * steps as f64 * (members / chains);
+        let time = self.step_time * steps as f64 * (members / chains);
         let (noisy, extrapolate) = (self.noisy, self.plan.extrapolate);
         let state = &mut self.state;
         state.exchanges += 1;
@@ -173,7 +174,7 @@ impl<T: CoupledTransition> CoupledServer<T> {
         let weight = T::Number::of(1.0 / chains);
         let sum = if state.contributions.len() == 1 { &state.contributions[0].0 } else { &state.total.0 };
         let mean = || sum.iter().map(|&sum| weight * sum).collect::<Vec<_>>();
-        let (dynamics, kicks) = match self.plan.coupling {
+        let (dynamics, mass_if_kicked) = match self.plan.coupling {
             Coupling::Friction => return mean(),
             Coupling::Average { rate } => {
                 let center = state.center.get_or_insert_with(|| Center::at(mean(), CenterDynamics::FirstOrder));
@@ -192,7 +193,7 @@ impl<T: CoupledTransition> CoupledServer<T> {
         }
         let center = state.center.get_or_insert_with(|| Center::at(mean(), dynamics));
         let mut noise = cx.stream(Who::Server, state.exchanges, Purpose::Noise);
-        let Some(mass) = kicks else {
+        let Some(mass) = mass_if_kicked else {
             let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
             center.flow(&dynamics.flow(kappa * chains, time, noisy), sum, weight, &mut noise);
             return before.unwrap_or_else(|| center.position.0.clone());

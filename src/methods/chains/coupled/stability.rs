@@ -12,7 +12,7 @@ use ndarray::{Array2, Axis};
 const MIN_CURVATURE: f64 = 1e-3;
 /// The number of curvatures that are tested, in a geometric sequence up to the largest one that the steps allow.
 const CURVATURES: u32 = 40;
-/// More chains are represented by so many: each stands for several that exchange at the same time.
+/// At most this many chains are simulated; if there are more, each stands for several that exchange at the same time.
 const MAX_CHAINS: u32 = 32;
 /// Tolerance on a spectral radius of 1.
 const TOLERANCE: f64 = 1e-6;

@@ -58,7 +58,7 @@ macro_rules! dsvgd_settings {
             /// have a control variate there.
             whitened: bool,
             /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
-            optimizer: $crate::kernels::adagrad::Optimizer,
+            optimizer: $crate::kernels::optimizer::Optimizer,
             /// Density estimate of particles: { lse = { floor = 1e-9 } }, "authors_compat" (as in the authors' code), or "none", which
             /// only dsvgd allows.
             kde: $crate::kernels::kde::KdeMode,

@@ -68,13 +68,13 @@ impl Optimizer {
 
 /// An optimizer with its state G, the running mean square of the direction of each parameter.
 #[derive(Clone, Debug)]
-pub struct AdaGrad<F> {
+pub struct OptimizerState<F> {
     optimizer: Optimizer,
     squares: Vec<F>,
     started: bool,
 }
 
-impl<F: Real> AdaGrad<F> {
+impl<F: Real> OptimizerState<F> {
     /// An optimizer of `len` parameters in its initial state.
     pub fn new(optimizer: Optimizer, len: usize) -> Self {
         let len = if matches!(optimizer, Optimizer::Plain { .. }) { 0 } else { len };
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn steps_follow_the_recursion() {
         let (a, rho, f) = (0.05, 0.9, 1e-9);
-        let mut state = AdaGrad::<f64>::new(Optimizer::default(), 3);
+        let mut state = OptimizerState::<f64>::new(Optimizer::default(), 3);
         let mut theta = [1.0, -2.0, 0.5];
         let (mut expected, mut g) = (theta, [0.0; 3]);
         for l in 0..7 {
