@@ -15,19 +15,38 @@ use std::time::Duration;
 /// How long other processes wait before they report an error, so that the process that speaks for the job reports first.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
+/// Takes -1 for the value of an option, which its parser refuses, and not for an unknown option.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(with_negative_numbers)
+}
+
+/// What the standard library says of a text that is no whole number, or a negative one.
+const NO_WHOLE_NUMBER: &str = "invalid digit found in string";
+
+/// Prints a usage error, or the help that was asked for, and ends the process.
+fn exit_with(usage: &clap::Error) -> ! {
+    let text = usage.render().to_string();
+    if text.contains(NO_WHOLE_NUMBER) {
+        eprint!("{}", text.replace(NO_WHOLE_NUMBER, "write a whole number"));
+        std::process::exit(usage.exit_code());
+    }
+    usage.exit()
+}
+
 /// Runs the command line with the models and methods of a registry.
 pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
     blas::use_one_thread();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
-    let command = init::list_names(Cli::command(), registry);
+    let command = init::list_names(with_negative_numbers(Cli::command()), registry);
     let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,
         // it would kill the process that is about to print the usage error.
         Err(_) if !speaks => return ExitCode::SUCCESS,
-        Err(usage) => usage.exit(),
+        Err(usage) => exit_with(&usage),
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),

@@ -1,12 +1,14 @@
 //! `mpibayes init`: writes a starting run file with every key, its default and its meaning.
 
 use super::output::print;
+use super::output_file::{self, Content};
 use crate::config::Registry;
 use crate::data::Split;
 use crate::job::{DataFile, template_for};
 use crate::methods::{Corpus, Table};
+use crate::partial::PartialFile;
 use crate::text;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -105,11 +107,12 @@ pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let shown = output.display();
-    ensure!(args.force || !output.exists(), "{shown} exists already. Choose another name, or replace it with --force");
+    output_file::check(output, Content::Text, args.force, args.data.as_deref())?;
     if let Some(folder) = output.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
-    std::fs::write(output, text).with_context(|| format!("cannot write {shown}"))?;
+    let partial = PartialFile::new(output);
+    std::fs::write(partial.path(), text).and_then(|()| partial.commit()).with_context(|| format!("cannot write {shown}"))?;
     print(&format!("wrote {shown} for {method}. `mpibayes check {shown}` checks it and says what it needs\n"))?;
     Ok(ExitCode::SUCCESS)
 }

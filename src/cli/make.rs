@@ -1,6 +1,7 @@
 //! `mpibayes data make`: generates synthetic data sets, tables as CSV and documents as datasets or UCI bag of words with their true topics.
 
 use super::bar::{COUNT, progress_bar};
+use super::output_file::{self, Content};
 use crate::data::corpus::{Corpus, DEFAULT_SCORED, GeneratedSize, write_corpus, write_docword, write_topics};
 use crate::data::{Generator, Split};
 use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
@@ -147,6 +148,9 @@ pub fn make(args: &MakeArgs) -> anyhow::Result<String> {
 }
 
 fn make_rows(args: &MakeArgs, generator: Generator) -> anyhow::Result<String> {
+    if args.output.extension().is_some_and(|extension| extension == "h5") {
+        bail!("{}: {} is written as CSV: name a .csv file, and import it", args.output.display(), generator.name());
+    }
     let output = &args.output;
     let rows = args.rows.unwrap_or_else(|| generator.rows());
     let size = written(args, output, |mut out| generator.write_csv(rows, Seed(args.seed), &mut out))?.0;
@@ -241,13 +245,8 @@ fn beside(output: &Path) -> PathBuf {
 
 /// Refuses to replace an existing file without `--force`.
 fn check(args: &MakeArgs, output: &Path) -> anyhow::Result<()> {
-    ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
-    ensure!(
-        args.force || !output.exists(),
-        "{}: this file exists; choose another name, or replace it with --force",
-        output.display()
-    );
-    Ok(())
+    let is_hdf5 = output.extension().is_some_and(|extension| extension == "h5");
+    output_file::check(output, if is_hdf5 { Content::Hdf5 } else { Content::Text }, args.force, [])
 }
 
 /// Writes a file, which appears whole or not at all, compressed if its name says so; its size, and what `write` gives.

@@ -21,6 +21,7 @@ mod job_args;
 mod make;
 pub mod manual;
 mod output;
+mod output_file;
 pub mod picture;
 pub mod plan;
 pub mod plot;

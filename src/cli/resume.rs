@@ -3,6 +3,7 @@
 use super::run::{OneRunArgs, carry_out, launch};
 use crate::config::Registry;
 use crate::job::{Amount, NewLength, doubling_command, run_to_resume};
+use crate::results::is_finished;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,6 +54,7 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let read = || {
         let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
         if length.is_none()
+            && is_finished(&args.folder)?
             && let Some(command) = doubling_command(&args.folder, &run.to_toml()?, registry)
         {
             args.one.job.reporting().print(&format!("the run is finished; `{command}` makes it longer"));

@@ -3,6 +3,7 @@
 use super::exit_codes::{STOPPED, UNUSABLE};
 use super::job_args::{JobArgs, TimeLimit};
 use super::output::print_error;
+use super::output_file;
 use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::{Timeline, placement};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
@@ -99,6 +100,7 @@ pub(super) fn launch(
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
     let current = CurrentRun::new(Some(folder));
+    termination::announce_long_stops(job.reporting());
     let Some(mut world) = job.start_mpi()? else {
         termination::note_faults(&current);
         let run = read()?;
@@ -161,9 +163,11 @@ pub(super) fn carry_out(
 ) -> Result<ExitCode, JobError> {
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, args.job.reporting());
-    if args.timeline.is_some() {
+    if let Some(path) = &args.timeline {
+        let is_writable =
+            if ranks.is_root() { output_file::check_in_advance(path, Timeline::BEGIN, "a timeline") } else { Ok(()) };
         // All ranks begin together.
-        ranks.agree(Ok(()))?;
+        ranks.agree(is_writable.map_err(|error| JobError::OnSomeRank(format!("--timeline {error:#}"))))?;
         folder.keep_timeline(Arc::new(Timeline::new(ranks.count())));
     }
     start(run, registry, ranks, &mut folder)?;

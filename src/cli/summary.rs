@@ -2,6 +2,7 @@
 
 use super::import::interval;
 use super::output::print;
+use super::output_file::{self, Content};
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::coefficients::{CoefficientOptions, Interval, IntervalKind, Per};
@@ -60,12 +61,12 @@ pub struct SummaryArgs {
     pub get: Option<String>,
 }
 
-fn write_draws(summary: &Summary, path: &Path, force: bool) -> anyhow::Result<()> {
+fn write_draws(summary: &Summary, path: &Path, args: &SummaryArgs) -> anyhow::Result<()> {
     let place = || format!("{}: cannot write", path.display());
     let Some(coefficients) = &summary.coefficients else {
         bail!("--draws: this run has no coefficients in the units of the data; its result file has all draws")
     };
-    ensure!(force || !path.exists(), "{}: this file exists; choose another name, or replace it with --force", path.display());
+    output_file::check(path, Content::Text, args.force, [args.run.as_path()])?;
     let partial = PartialFile::new(path);
     coefficients.write_draws(File::create(partial.path()).with_context(place)?).with_context(place)?;
     partial.commit().with_context(place)?;
@@ -106,7 +107,7 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
         "--per: this run has no coefficients in the units of the data"
     );
     if let Some(path) = &args.draws {
-        write_draws(&summary, path, args.force)?;
+        write_draws(&summary, path, args)?;
     }
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",

@@ -5,7 +5,8 @@ use crate::cluster::mpi::World;
 use crate::cluster::observe_faults;
 use crate::log;
 use crate::results::{
-    EventKind, Reporting, checkpoint_file, has_checkpoint, is_finished, job_with_lock, note_event, was_terminated,
+    EventKind, Reporting, asked_to_stop, checkpoint_file, has_checkpoint, has_failed, is_finished, job_with_lock, note_event,
+    stop_is_to_be_announced, was_terminated,
 };
 use crate::text;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(50);
 /// A run that is saved within this time ends in order. Open MPI kills all ranks one second after the signal.
 const TIME_TO_SAVE: Duration = Duration::from_millis(300);
+/// A run that stops within this time does not say that it is about to.
+const TIME_TO_STOP: Duration = Duration::from_secs(1);
 /// Rank 1 waits this much longer, so that a living rank 0 reports first.
 const GRACE_PERIOD: Duration = Duration::from_millis(150);
 
@@ -74,6 +77,19 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
     }
 }
 
+/// Says that a run was asked to stop if that takes longer than a moment, because of long tasks.
+pub(super) fn announce_long_stops(reporting: Reporting) {
+    std::thread::spawn(move || {
+        while !asked_to_stop() {
+            std::thread::sleep(POLL);
+        }
+        std::thread::sleep(TIME_TO_STOP);
+        if !HAS_ENDED.load(Ordering::Relaxed) && stop_is_to_be_announced() {
+            reporting.print("asked to stop: the tasks in progress end first, then the run is saved");
+        }
+    });
+}
+
 /// Notes an error that ends the job among the events of the run.
 pub(super) fn note_faults(current: &CurrentRun) {
     let current = current.clone();
@@ -111,7 +127,9 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
         }
         let Some(folder) = current.get() else { return };
         let other_reports = rank == 1 && job_with_lock(&folder).is_some();
-        if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !is_finished(&folder).unwrap_or(false) {
+        // Then the launcher ends the job because of an error, which was printed.
+        let has_failed = has_failed(&folder);
+        if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !has_failed && !is_finished(&folder).unwrap_or(false) {
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";
             Reporting::Log { host: None }.print(&format!("{why}: {saved}"));

@@ -1,13 +1,14 @@
 //! `mpibayes topics`: the top words of a run's topics, their shares and coherence, a page for a browser, and arrays for other tools.
 
 use super::output::print;
+use super::output_file::{self, Content};
 use crate::config::Registry;
 use crate::job::topic_model::TopicModel;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::topics::{DocumentGroups, Stability, TopicOptions, TopicReport, page, write_arrays};
 use crate::text;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -79,7 +80,7 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let results = RunResults::open(&args.run)?;
     let model = TopicModel::read(&results.file, args.chain, registry).with_context(|| format!("{}", results.path.display()))?;
     let data = args.data.clone().or_else(|| results.dataset().map(PathBuf::from)).context("the run has no data")?;
-    let corpus = model.adopt(&data).context("cannot use the corpus of the run; --data names another place")?;
+    let corpus = model.adopt(&data).context("cannot use the corpus of the run (if it was moved, say where it is with --data)")?;
     let own = &results.file.info().data_digest;
     if corpus.digest() != own {
         eprintln!(
@@ -90,8 +91,9 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         );
     }
     let output = args.arrays.as_ref().or(args.html.as_ref());
-    if let Some(output) = output.filter(|output| !args.force && output.exists()) {
-        bail!("{}: this file exists; choose another name, or replace it with --force", output.display());
+    if let Some(output) = output {
+        let content = if args.arrays.is_some() { Content::Hdf5 } else { Content::Text };
+        output_file::check(output, content, args.force, [args.run.as_path(), &data])?;
     }
     if let Some(output) = &args.arrays {
         let size = write_arrays(&model, &corpus, output)?;

@@ -30,7 +30,7 @@ impl RunFile {
         let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
             ErrorKind::IsADirectory => ConfigError::NotARunFile {
                 path: path.to_owned(),
-                found: "a folder. Name a run file, such as the config.toml in the folder of a run",
+                found: "a folder. Name a run file; `mpibayes resume` continues the run in a folder",
             },
             ErrorKind::InvalidData => ConfigError::NotARunFile {
                 path: path.to_owned(),
@@ -127,6 +127,7 @@ impl RunFile {
             (None, None) => self.path.display().to_string(),
         };
         let line = if overridden.is_some() { usize::MAX } else { line.unwrap_or(0) };
+        let message = if is_in_file || overridden.is_some() { message } else { of_default(&message).unwrap_or(message) };
         Problem { place, key: path.join("."), message, line }
     }
 
@@ -161,6 +162,12 @@ impl RunFile {
         }
         value.is_some_and(toml::Value::is_table)
     }
+}
+
+/// The message `= 2000 leaves no draws` for a key that is not in the file.
+fn of_default(message: &str) -> Option<String> {
+    let (value, rest) = message.strip_prefix("= ")?.split_once(' ')?;
+    Some(format!("= {value}, its default, {rest}"))
 }
 
 fn line_of(text: &str, at: usize) -> usize {

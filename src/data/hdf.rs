@@ -8,6 +8,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::str::FromStr;
 
+/// The root attribute `format` of datasets and of result files.
+pub(crate) const DATASET_FORMAT: &str = "mpibayes-dataset";
+pub(crate) const RESULT_FORMAT: &str = "mpibayes-run";
+
+/// The first bytes of an HDF5 file.
+pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
 /// The names that are read at a time.
 const NAMES_PER_READ: usize = 256;
 

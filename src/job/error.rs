@@ -94,8 +94,13 @@ pub enum JobError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
     /// There is no run.
-    #[error("{}: there is no run in this folder", .0.display())]
-    NoRun(PathBuf),
+    #[error("{}: there is no {what}", folder.display())]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
+        /// What there is not.
+        what: &'static str,
+    },
     /// The run is not at its end yet.
     #[error("{}: the run is not finished{until}. Resume it without --{key} first", folder.display())]
     NotFinished {

@@ -38,7 +38,10 @@ pub enum Amount {
 /// If there is no run, or it cannot be resumed or made longer. The folder is then as it was; if writing to it fails, the run may resume to its
 /// former end.
 pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
-    let kept = existing_run(folder)?.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
+    let kept = existing_run(folder)?.ok_or_else(|| {
+        let what = if folder.exists() { "run in this folder" } else { "such folder" };
+        ExtensionError::NoRun { folder: folder.to_owned(), what }
+    })?;
     let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
     // A finished run without a new length has nothing left to do. One that ended before its first checkpoint begins again.
     let Some(length) = length else { return Ok(run) };

@@ -4,7 +4,7 @@ use super::data::DataFile;
 use super::error::JobError;
 use super::length::extendable_length;
 use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf};
-use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run, job_using};
+use crate::results::{ExistingRun, ResultsError, RunFolder, check_writable, config_file, existing_run, job_using};
 use std::path::Path;
 
 /// Takes the folder for a run. Called on rank 0.
@@ -89,7 +89,11 @@ fn as_made_longer(kept: &ExistingRun, run: Run, folder: &Path, registry: &Regist
 /// # Errors
 /// If it would refuse the folder.
 pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registry: &Registry) -> Result<FolderUse, JobError> {
-    let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
+    let kept = existing_run(folder)?.filter(|kept| kept.holds_results);
+    if kept.as_ref().is_none_or(|kept| !kept.finished) {
+        check_writable(folder)?;
+    }
+    let Some(kept) = kept else { return Ok(FolderUse::Begin) };
     let run = &as_made_longer(&kept, run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
     check_same(&kept, run, (file, digest), || job_using(folder), folder, registry)?;
@@ -214,7 +218,7 @@ fn shard_seed(keys: &toml::Table) -> Option<&toml::Value> {
 
 fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
     kept.keys().chain(here.keys()).find_map(|key| {
-        let text = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        let text = |value: Option<&toml::Value>| value.map_or_else(|| "not set".to_owned(), ToString::to_string);
         match (kept.get(key), here.get(key)) {
             (kept, here) if kept == here => None,
             (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => {
@@ -259,7 +263,7 @@ mod tests {
         for (other, message) in [
             ("rounds = 3\n", "method.rounds is 10 there, 3 here"),
             ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad is "),
-            ("[evaluate]\nevery = 2\n", "evaluate.every is nothing there, 2 here"),
+            ("[evaluate]\nevery = 2\n", "evaluate.every is not set there, 2 here"),
             ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
             ("[data]\nfile = \"a.h5\"\nseed = 77\n", "data.seed is 1 there, 77 here"),
             ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),

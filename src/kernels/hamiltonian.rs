@@ -2,7 +2,7 @@
 
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{KeyError, in_range};
+use crate::settings::{KeyError, in_range, inline};
 use serde::{Deserialize, Serialize};
 
 /// The number of parameters per block: its noise fits into the first-level cache.
@@ -46,7 +46,9 @@ impl SghmcDynamics {
         let stable = friction.is_finite() && step * friction < 2.0;
         in_range("friction", friction, friction > 0.0 || !noise && friction == 0.0, "above 0")?;
         if !stable {
-            let sentence = format!("= {friction} with step = {step} is unstable: their product must be below 2");
+            let [friction, step] = [friction, step].map(|number| inline(&number.into()));
+            let sentence =
+                format!("= {friction} with step = {step} is unstable: their product must be below 2. Set a smaller step");
             return Err(KeyError::invalid("friction", sentence));
         }
         let [added, known] = self.noise_variances();

@@ -99,9 +99,23 @@ pub struct Bias {
     pub nonlinearity: f64,
     /// The largest such share of the score of a single parameter.
     pub largest_nonlinearity: f64,
+    /// Why there is no such share.
+    #[serde(skip)]
+    pub obstacle: Option<Obstacle>,
     /// The bias of each parameter; empty without a verdict.
     #[serde(skip)]
     pub parameters: Vec<ParameterBias>,
+}
+
+/// Why there is no Gaussian with the scores at some draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// There are too few draws.
+    TooFewDraws,
+    /// The draws are the same in some direction.
+    ConstantDirection,
+    /// In some direction, the scores do not fall.
+    NoGaussian,
 }
 
 /// The bias of the draws of a parameter.
@@ -222,17 +236,22 @@ impl Bias {
             scored_draws: draws.nrows(),
             nonlinearity: f64::NAN,
             largest_nonlinearity: f64::NAN,
+            obstacle: None,
             parameters: Vec::new(),
         };
+        let without = |obstacle| Self { obstacle: Some(obstacle), ..unknown.clone() };
         // In units of the draws' standard deviations, so that matrices are well conditioned.
         let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
         let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
         if !scale.iter().all(|sd| sd.is_finite() && *sd > 0.0) {
-            return unknown;
+            return without(Obstacle::ConstantDirection);
         }
         let draws = (&draws - &center) / &scale;
         let scores = &scores * &scale;
-        let Some(full) = regression(&draws, &scores) else { return unknown };
+        let full = match regression(&draws, &scores) {
+            Ok(full) => full,
+            Err(obstacle) => return without(obstacle),
+        };
         if full.nonlinearity > MAX_MEASURABLE_NONLINEARITY {
             let Regression { nonlinearity, largest_nonlinearity, .. } = full;
             return Self { nonlinearity, largest_nonlinearity, ..unknown };
@@ -241,7 +260,10 @@ impl Bias {
             let kept: Vec<usize> = (0..draws.nrows()).filter(|draw| draw % GROUPS != group).collect();
             regression(&draws.select(Axis(0), &kept), &scores.select(Axis(0), &kept))
         };
-        let Some(partial) = (0..GROUPS).map(leave_out).collect::<Option<Vec<_>>>() else { return unknown };
+        let partial = match (0..GROUPS).map(leave_out).collect::<Result<Vec<_>, _>>() {
+            Ok(partial) => partial,
+            Err(obstacle) => return without(obstacle),
+        };
         // Two-sided, for two statistics of each parameter.
         let level = 1.0 - FALSE_ALARMS / (4.0 * moments.len() as f64);
         let parameter = |(j, moments): (usize, &Moments)| {
@@ -262,7 +284,16 @@ impl Bias {
             _ => judge(&parameters),
         };
         let Regression { nonlinearity, largest_nonlinearity, .. } = full;
-        Self { verdict, drawn_from, worst, scored_draws: draws.nrows(), nonlinearity, largest_nonlinearity, parameters }
+        Self {
+            verdict,
+            drawn_from,
+            worst,
+            scored_draws: draws.nrows(),
+            nonlinearity,
+            largest_nonlinearity,
+            obstacle: None,
+            parameters,
+        }
     }
 }
 
@@ -333,28 +364,30 @@ fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
     (if parameters.iter().all(is_right) { Verdict::Right } else { Verdict::Undecided }, None)
 }
 
-/// The mean and the standard deviations of the Gaussian whose scores these are, in the least-squares sense; none if there are too few
-/// draws, or there is no such Gaussian.
-pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
+/// The Gaussian whose scores these are, in the least-squares sense.
+///
+/// # Errors
+/// If there is no such Gaussian.
+pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Result<Regression, Obstacle> {
     let (count, parameters) = draws.dim();
     if count < parameters + 2 {
-        return None;
+        return Err(Obstacle::TooFewDraws);
     }
-    let draws_mean = draws.mean_axis(Axis(0))?;
-    let scores_mean = scores.mean_axis(Axis(0))?;
+    let draws_mean = draws.mean_axis(Axis(0)).ok_or(Obstacle::TooFewDraws)?;
+    let scores_mean = scores.mean_axis(Axis(0)).ok_or(Obstacle::TooFewDraws)?;
     let (draws, scores) = (draws - &draws_mean, scores - &scores_mean);
     let covariance = draws.t().dot(&draws);
-    let factor = covariance.factorizec(UPLO::Lower).ok()?;
+    let factor = covariance.factorizec(UPLO::Lower).map_err(|_| Obstacle::ConstantDirection)?;
     let crossed = draws.t().dot(&scores);
     let mut precision = Array2::zeros((parameters, parameters));
     for (column, mut row) in crossed.columns().into_iter().zip(precision.rows_mut()) {
-        row.assign(&(-factor.solvec(&column).ok()?));
+        row.assign(&(-factor.solvec(&column).map_err(|_| Obstacle::ConstantDirection)?));
     }
     let precision = (&precision + &precision.t()) * 0.5;
     if !precision.iter().all(|value| value.is_finite()) {
-        return None;
+        return Err(Obstacle::NoGaussian);
     }
-    let posterior = precision.factorizec(UPLO::Lower).ok()?.invc().ok()?;
+    let posterior = precision.factorizec(UPLO::Lower).and_then(|factor| factor.invc()).map_err(|_| Obstacle::NoGaussian)?;
     let mean = &draws_mean + &posterior.dot(&scores_mean);
     // Scores are compared in the metric of the draws' covariance.
     let root = factor.into_lower();
@@ -370,7 +403,8 @@ pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Re
     let largest_nonlinearity = (unused * shares.fold(0.0, f64::max)).min(1.0);
     let is_valid =
         posterior.diag().iter().all(|variance| *variance > 0.0) && posterior.iter().chain(&mean).all(|value| value.is_finite());
-    is_valid.then_some(Regression { mean, covariance: posterior, widening, nonlinearity, largest_nonlinearity })
+    let regression = Regression { mean, covariance: posterior, widening, nonlinearity, largest_nonlinearity };
+    if is_valid { Ok(regression) } else { Err(Obstacle::NoGaussian) }
 }
 
 /// The standard error of an estimate from its values without one group each.

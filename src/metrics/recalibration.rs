@@ -214,7 +214,7 @@ impl Step {
         let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
         let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
         let standard = |draws: &Array2<f64>| (draws - &center) / &scale;
-        let posterior = regression(&standard(scored), &(scores * &scale))?;
+        let posterior = regression(&standard(scored), &(scores * &scale)).ok()?;
         let all = standard(draws);
         let lower = (all.t().dot(&all) / (all.nrows() as f64 - 1.0)).cholesky(UPLO::Lower).ok()?;
         // The ratios of variances of C to those of Σ, over all directions, are between the eigenvalues of L⁻¹ C L⁻ᵀ.

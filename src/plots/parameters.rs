@@ -1,6 +1,7 @@
 //! The parameters that a figure shows: named ones such as `weights_1[0,3]`, or a selection if there are too many.
 
 use super::error::{PlotError, Result};
+use crate::models::Part;
 use crate::results::{Samples, Values};
 
 /// The parameters of a figure.
@@ -57,11 +58,12 @@ impl Selection {
     }
 }
 
-/// A variable with its shape: `weights_1[20 × 50]`.
-fn with_shape(name: &str, shape: &[usize]) -> String {
-    match shape {
-        [] => name.to_owned(),
-        sides => format!("{name}[{}]", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
+/// The names of the elements of a variable: `weights[age] to weights[stay]`.
+fn names_of(part: &Part) -> String {
+    match part.size() {
+        0 | 1 => part.element_name(0),
+        2 => format!("{}, {}", part.element_name(0), part.element_name(1)),
+        size => format!("{} to {}", part.element_name(0), part.element_name(size - 1)),
     }
 }
 
@@ -101,7 +103,7 @@ fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
         },
     };
     let Some(at) = samples.parts.iter().position(|part| part.name == name) else {
-        let variables: Vec<String> = samples.parts.iter().map(|part| with_shape(&part.name, &part.shape)).collect();
+        let variables: Vec<String> = samples.parts.iter().map(names_of).collect();
         return error(format!("there is no parameter {name:?}; the run has {}", variables.join(", ")));
     };
     let start: usize = samples.parts[..at].iter().map(|part| part.size()).sum();
@@ -120,8 +122,7 @@ fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
         None if part.shape.is_empty() => error(format!("{typed:?}: {name} is a scalar and has no indices")),
         None => {
             let last: Vec<String> = part.shape.iter().map(|side| side.saturating_sub(1).to_string()).collect();
-            let shape = with_shape(name, &part.shape);
-            error(format!("{typed:?} is not in {shape}: indices go from 0 to {}", last.join(" and ")))
+            error(format!("there is no {typed:?}: the indices of {name} go from 0 to {}", last.join(" and ")))
         }
     }
 }

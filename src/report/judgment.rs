@@ -7,7 +7,7 @@ use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
-use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
+use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, Obstacle, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, UNMIXED_R_HAT};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use crate::text;
@@ -303,6 +303,19 @@ fn not_measured(group: &PosteriorGroup) -> String {
     format!("bias unknown: {reason}")
 }
 
+/// The judgment of draws that are the same in some direction of the space of parameters.
+fn constant_direction(is_particles: bool, longer: &str) -> (JudgmentOutcome, String) {
+    let advice = match is_particles {
+        true => "set a smaller step of the optimizer, or run more rounds".to_owned(),
+        false => format!("set a smaller step, or run longer{longer}"),
+    };
+    let text = format!(
+        "biased: a combination of parameters is the same in all draws, so that its sd is 0: they have not left their start, or were thrown \
+         far away along a line. To fix this, {advice}"
+    );
+    (JudgmentOutcome::Biased, text)
+}
+
 /// The judgment of draws whose chains agree.
 fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
@@ -366,12 +379,13 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
         ),
         _ => {
-            let reason = match bias.nonlinearity.is_finite() {
-                true => {
+            let reason = match bias.obstacle {
+                Some(Obstacle::ConstantDirection) => return constant_direction(is_particles, longer),
+                Some(Obstacle::TooFewDraws) => "the draws are too few",
+                Some(Obstacle::NoGaussian) | None => {
                     "around these draws the posterior is too far from a Gaussian for this measurement, for example because effects have \
                      only a few groups. A longer run does not change this"
                 }
-                false => "the draws are too few or constant",
             };
             (JudgmentOutcome::Unknown, format!("bias unknown: {reason}. Compare with hmc"))
         }

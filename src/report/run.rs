@@ -100,11 +100,13 @@ fn find(run: &Path) -> Result<PathBuf> {
     if file.exists() {
         return Ok(file);
     }
-    Err(if has_checkpoint(run) || config_file(run).exists() {
+    Err(if let Err(cause) = std::fs::read_dir(run) {
+        ReportError::missing(run, format_args!("cannot look into this folder: {cause}"))
+    } else if has_checkpoint(run) || config_file(run).exists() {
         ReportError::missing(
             run,
             format_args!(
-                "this run is not finished and has no results yet. If it was stopped, `mpibayes run FILE.toml --output {}` resumes it",
+                "this run is not finished and has no results yet. If it was stopped, `mpibayes resume {}` resumes it",
                 run.display()
             ),
         )

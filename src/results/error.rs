@@ -16,7 +16,7 @@ pub enum ResultsError {
         source: std::io::Error,
     },
     /// An operation of the HDF5 library failed.
-    #[error("{}: cannot {doing}: {source}", path.display())]
+    #[error("{}: cannot {doing}: {}", path.display(), cause(source))]
     Hdf5 {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum ResultsError {
     /// The folder holds a run on other data.
     #[error(
         "{} holds a run that was begun on other data (digest {recorded:.12}, but {found:.12} in {file}): restore its data, choose another \
-         --output, or delete the folder",
+         --output, or delete that run",
         folder.display()
     )]
     OtherData {
@@ -85,14 +85,24 @@ pub enum ResultsError {
     Shape(String),
 }
 
+/// What made an operation of the HDF5 library fail: what the operating system said, if the library names that.
+fn cause(error: &hdf5::Error) -> String {
+    let text = error.to_string();
+    let number = |after: &str| after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    match text.split_once("errno = ").and_then(|(_, after)| number(after)) {
+        Some(number) => std::io::Error::from_raw_os_error(number).to_string(),
+        None => text,
+    }
+}
+
 fn other_run(folder: &Path, differs: &str, job: Option<&str>, longer: Option<&str>) -> String {
     let holds = format!("{} holds a run with another configuration ({differs})", folder.display());
     match (job, longer) {
         (Some(job), _) => format!("{holds}, which {job} is carrying out: choose another --output"),
         (None, Some(longer)) => {
-            format!("{holds}: make that run longer with `{longer}`, choose another --output, or delete the folder")
+            format!("{holds}: make that run longer with `{longer}`, choose another --output, or delete that run")
         }
-        (None, None) => format!("{holds}: choose another --output, or delete the folder"),
+        (None, None) => format!("{holds}: choose another --output, or delete that run"),
     }
 }
 

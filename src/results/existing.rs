@@ -3,8 +3,10 @@
 use super::error::{Result, ResultsError};
 use super::lock::DIGEST_FILE;
 use super::read::ResultFile;
+use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The result file in the folder of a run, which is first written with the first checkpoint, or earlier if draws fill the memory.
@@ -53,6 +55,20 @@ pub(super) fn first_config_file(folder: &Path) -> PathBuf {
     folder.join("config-before-extension.toml")
 }
 
+/// Whether a file is one of those that make up the run in a folder. Both paths are canonical.
+pub fn is_file_of_run(folder: &Path, file: &Path) -> bool {
+    let files = [
+        result_file,
+        checkpoint_file,
+        previous_checkpoint_file,
+        late_checkpoint_file,
+        tuning_file,
+        config_file,
+        first_config_file,
+    ];
+    files.into_iter().any(|of| of(folder) == file) || folder.join(DIGEST_FILE) == file
+}
+
 /// Whether the run in a folder is finished, according to its result file. One that is being made longer has a checkpoint again.
 ///
 /// # Errors
@@ -60,6 +76,21 @@ pub(super) fn first_config_file(folder: &Path) -> PathBuf {
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
     Ok(file.exists() && !has_checkpoint(folder) && ResultFile::open(&file)?.info().state.finished)
+}
+
+/// Checks that a run could be written into a folder, which may not exist yet. Changes nothing.
+///
+/// # Errors
+/// If the folder, or the first existing one above it, cannot be written.
+pub fn check_writable(folder: &Path) -> Result<()> {
+    let absolute = std::path::absolute(folder).map_err(ResultsError::io(folder, "use it as a folder"))?;
+    let Some(existing) = absolute.ancestors().find(|place| place.exists()) else { return Ok(()) };
+    let Ok(name) = CString::new(existing.as_os_str().as_bytes()) else { return Ok(()) };
+    // SAFETY: the name ends with a zero byte.
+    match unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } {
+        0 => Ok(()),
+        _ => Err(ResultsError::io(folder, "write there")(std::io::Error::last_os_error())),
+    }
 }
 
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
@@ -92,7 +123,7 @@ pub struct ExistingRun {
 }
 
 pub(super) fn not_a_folder(path: &Path) -> ResultsError {
-    ResultsError::Content { path: path.to_owned(), what: "this is a file: name a folder with --output".into() }
+    ResultsError::Content { path: path.to_owned(), what: "this is a file: name the folder of a run".into() }
 }
 
 /// The run that a folder with this `data.digest` holds, if any.
@@ -121,7 +152,7 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
         Err(_) if holds_results => Err(ResultsError::Content {
             path: folder.to_owned(),
-            what: "the folder holds a run without its config.toml: choose another --output, or delete the folder".into(),
+            what: "the config.toml of the run in this folder is missing: restore it, or choose another --output. `mpibayes summary` still reads the results".into(),
         }),
         Err(_) => Ok(None),
     }

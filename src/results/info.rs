@@ -3,8 +3,6 @@
 use super::events::Event;
 use crate::text;
 
-/// The root attribute `format`.
-pub(super) const FORMAT: &str = "mpibayes-run";
 /// The version of the layout.
 pub(super) const VERSION: u32 = 2;
 /// The root attribute `inference_library`.

@@ -58,8 +58,11 @@ pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use events::{Event, EventKind, note_event};
-pub use existing::{ExistingRun, checkpoint_file, config_file, existing_run, has_checkpoint, is_finished, result_file};
+pub use events::{Event, EventKind, has_failed, note_event};
+pub use existing::{
+    ExistingRun, check_writable, checkpoint_file, config_file, existing_run, has_checkpoint, is_file_of_run, is_finished,
+    result_file,
+};
 pub use folder::{RunFolder, SaveError};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
@@ -69,7 +72,10 @@ pub use parts::CheckpointParts;
 pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
-pub use stop::{ask_to_stop, asked as asked_to_stop, limit_time, listen, was_terminated, withdraw_request};
+pub use stop::{
+    ask_to_stop, asked as asked_to_stop, is_to_be_announced as stop_is_to_be_announced, limit_time, listen, was_terminated,
+    withdraw_request,
+};
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 

@@ -4,8 +4,9 @@ use super::POSTERIOR;
 use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
+use super::existing::result_file;
 use super::grid::Grid;
-use super::info::{FORMAT, RunInfo, RunState, VERSION};
+use super::info::{RunInfo, RunState, VERSION};
 use super::netcdf;
 use super::samples::{Samples, Values};
 use super::table::Table;
@@ -35,15 +36,25 @@ impl ResultFile {
         std::fs::File::open(path).map_err(ResultsError::io(path, "open"))?;
         let invalid = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
         let foreign = || {
-            invalid("this is not a result file of mpibayes, or it is damaged: restore it, or delete the folder of the run to start again".into())
+            let is_in_folder = path == result_file(path.parent().unwrap_or(Path::new("")));
+            invalid(match is_in_folder {
+                true => "this result file is damaged: restore it, or run again with another --output".into(),
+                false => "this is not a result file of mpibayes: name the folder of a run, such as runs/my".into(),
+            })
         };
         let file = hdf::open(path).map_err(|refusal| match refusal {
             Refusal::NotSelfContained(what) => invalid(what),
             Refusal::Unchecked(cause) => ResultsError::hdf5(path, "open")(cause),
             Refusal::Unreadable(_) => foreign(),
         })?;
-        if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
-            return Err(foreign());
+        match hdf::read_text(&file, "format").as_deref() {
+            Ok(hdf::RESULT_FORMAT) => {}
+            Ok(hdf::DATASET_FORMAT) => {
+                return Err(invalid(
+                    "this is a dataset, not the result of a run: name the folder of a run, such as runs/my".into(),
+                ));
+            }
+            _ => return Err(foreign()),
         }
         let version = || -> hdf5::Result<u32> { file.attr("format_version")?.read_scalar() };
         match version().map_err(ResultsError::hdf5(path, "read the description"))? {

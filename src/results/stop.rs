@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 static TERMINATED: AtomicBool = AtomicBool::new(false);
+static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
 /// What is left of the time when a process that does nothing long stops.
 pub const LEAST_MARGIN: Duration = Duration::from_secs(2);
@@ -57,6 +58,12 @@ pub fn ask_to_stop() {
 /// Withdraws such a request, for another run of this process.
 pub fn withdraw_request() {
     ASKED.store(false, Ordering::Relaxed);
+    ANNOUNCED.store(false, Ordering::Relaxed);
+}
+
+/// Whether the user is still to be told that the run stops. The caller tells it.
+pub fn is_to_be_announced() -> bool {
+    !ANNOUNCED.swap(true, Ordering::Relaxed)
 }
 
 /// Whether one of these signals was received, or the time is nearly up.

@@ -4,7 +4,7 @@ use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
 use super::grid::{self, Grid};
-use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
+use super::info::{LIBRARY, RunInfo, RunState, VERSION};
 use super::netcdf;
 use super::read::ResultFile;
 use super::samples::{SampleGroup, Samples, Values};
@@ -354,7 +354,7 @@ fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()
 }
 
 fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
-    hdf::write_text(file, "format", FORMAT)?;
+    hdf::write_text(file, "format", hdf::RESULT_FORMAT)?;
     hdf::write_scalar(file, "format_version", &VERSION)?;
     write_origin(file, info)?;
     hdf::write_text(file, "method", &info.method)?;

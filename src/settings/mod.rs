@@ -106,6 +106,8 @@ impl std::fmt::Display for KeyError {
             Mistake::MissingKey(key) => write!(f, "{path}{separator}`{key}` is missing"),
             Mistake::UnknownWord { found, known } => write!(f, "{path}{separator}{}", unknown_word(found, known)),
             Mistake::WrongForm { found, expected } => write!(f, "{path}{separator}must be {expected}, not {found}"),
+            // `= 5 is too small` continues the name of the key.
+            Mistake::Invalid(sentence) if sentence.starts_with('=') => write!(f, "{path} {sentence}"),
             Mistake::Invalid(sentence) => write!(f, "{path}{separator}{sentence}"),
         }
     }

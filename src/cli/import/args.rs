@@ -1,8 +1,9 @@
 //! Options that several forms of `mpibayes import` share, and how their values are parsed.
 
+use super::super::output_file::{self, Content};
 use crate::data::{ChannelOrder, Column, Delimiter, Header, Missing, Scaling, Task, TestRows};
 use crate::random::Seed;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
 /// Where the dataset goes.
@@ -217,13 +218,7 @@ impl OutputArgs {
             let Some(folder) = output.parent() else { return Ok(()) };
             return std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()));
         }
-        ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
-        let canonical = output.canonicalize().with_context(|| output.display().to_string())?;
-        if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
-            bail!("{}: the output would replace this input file: choose another name", output.display());
-        }
-        ensure!(self.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
-        Ok(())
+        output_file::check(output, Content::Hdf5, self.force, inputs)
     }
 }
 

@@ -181,6 +181,9 @@ impl ImportArgs {
         if files.iter().all(|file| is_named_table(file)) {
             return rows::table(files, layout, rows, test, output);
         }
+        if let Some(missing) = files.iter().find(|file| !file.exists()) {
+            bail!("{}: there is no such file", missing.display());
+        }
         let [file] = files.as_slice() else {
             bail!(
                 "{}: one file at a time: several files of text are imported by `mpibayes import text`, several tables by `mpibayes import \

@@ -14,6 +14,7 @@ use self::documents::predict_documents;
 use self::files::{predict_array, predict_dataset, predict_images, predict_libsvm};
 use self::output::{Output, Predicted};
 use self::table::predict_table;
+use super::output_file::{self, Content};
 use super::termination;
 use crate::cluster::mpi::World;
 use crate::config::Registry;
@@ -74,7 +75,7 @@ fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Re
     };
     let predicted = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
-        outcome => outcome?,
+        outcome => outcome.with_context(|| place(args))?,
     };
     if ranks.is_root() {
         if let Some(partial) = partial {
@@ -116,10 +117,8 @@ struct Destination {
 
 impl Destination {
     fn open(args: &PredictArgs) -> anyhow::Result<Self> {
-        if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
-            let same = output.canonicalize().ok() == args.data.canonicalize().ok();
-            ensure!(!same, "{}: the predictions would replace the rows; choose another --output", output.display());
-            ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
+        if let Some(output) = &args.output {
+            output_file::check(output, Content::Text, args.force, [args.run.as_path(), &args.data])?;
         }
         let partial = args.output.as_deref().map(PartialFile::new);
         let to: Box<dyn Write> = match &partial {

@@ -72,7 +72,10 @@ impl Output {
             classes.is_empty() || of == IntervalOf::Mean,
             "--of target is for numbers and counts: leave it out for intervals of probabilities"
         );
-        ensure!(draws <= most, "--draws {draws}: predictions are made with {most} draws of the posterior");
+        ensure!(
+            draws <= most,
+            "--draws {draws}: must be at most {most}, the draws of the posterior with which predictions are made"
+        );
         let is_wanted = args.interval.is_some() || args.of.is_some() || of == IntervalOf::Target;
         let interval = is_wanted.then(|| Interval::chosen(args.interval, None));
         Ok(Self {

@@ -17,7 +17,7 @@ use crate::job::{BANDWIDTH, CheckReport, Forecast, LATENCY, MESSAGE_OVERHEAD, ch
 use crate::report::series::{SameWork, Series};
 use crate::results;
 use crate::text;
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use row::{MeasuredRow, Row, Scaling};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -180,7 +180,12 @@ impl CheckedRun {
 
     /// The run on this number of ranks: with as many agents in a weak series.
     fn on_ranks(&self, args: &ScaleArgs, registry: &Registry, ranks: u32) -> anyhow::Result<Cow<'_, Self>> {
-        Ok(if args.weak { Cow::Owned(Self::read(args, registry, Some(ranks))?) } else { Cow::Borrowed(self) })
+        if !args.weak {
+            return Ok(Cow::Borrowed(self));
+        }
+        let read =
+            Self::read(args, registry, Some(ranks)).with_context(|| format!("--weak on {}", text::counted(ranks, "rank")))?;
+        Ok(Cow::Owned(read))
     }
 
     /// Method and file in one line.

@@ -18,7 +18,7 @@ use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile, sweep};
 use crate::job::{JobError, Ranks, notes_on_placement, start, threads_of};
 use crate::results::{self, EventKind, Reporting, RunFolder};
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -159,6 +159,11 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
     let typed = RunFile::read(&args.file, &args.set)?;
     let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
     let folder = args.folder()?;
+    ensure!(
+        !results::config_file(&folder).exists(),
+        "{}: this is the folder of a run, not of a sweep: choose another --output",
+        folder.display()
+    );
     let part = match (args.task, args.list || args.collect) {
         (Some(task), _) => Some(task),
         (None, true) => None,

@@ -1,11 +1,12 @@
 //! The table of a sweep: the evaluations of its finished runs as CSV, with a column for each key that varies.
 
+use super::super::output_file;
 use crate::config::sweep::Sweep;
 use crate::partial::PartialFile;
 use crate::report::communication::Communication;
 use crate::report::summary::Summary;
 use crate::results::{AgentBytes, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,9 @@ impl ResultTable {
     /// # Errors
     /// If there is a file that is not such a table.
     pub fn new(path: PathBuf) -> anyhow::Result<Self> {
-        check_replaceable(&path)?;
+        if path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir()) {
+            output_file::check_in_advance(&path, &format!("{FIRST_COLUMN},"), "the table of a sweep")?;
+        }
         Ok(Self { path, rows: BTreeMap::new(), columns: Vec::new() })
     }
 
@@ -108,21 +111,6 @@ impl ResultTable {
         drop(csv);
         partial.commit().with_context(place)
     }
-}
-
-/// Checks that no other file is replaced by the table.
-fn check_replaceable(path: &Path) -> anyhow::Result<()> {
-    let Ok(text) = std::fs::read(path) else {
-        ensure!(!path.is_dir(), "{}: this is a folder: name a file for the table", path.display());
-        return Ok(());
-    };
-    let is_table = text.is_empty() || text.starts_with(format!("{FIRST_COLUMN},").as_bytes());
-    ensure!(
-        is_table,
-        "{}: this file is not the table of a sweep, so it is not replaced: give --csv another name",
-        path.display()
-    );
-    Ok(())
 }
 
 /// The rows of a finished run.

@@ -3,7 +3,7 @@
 use super::limits::{NUMBERS_DIGEST, VERSION};
 use crate::data::dataset::digest::ContentDigest;
 use crate::data::dataset::growing::GrowingList;
-use crate::data::dataset::layout::{FORMAT, Split, TOPICS};
+use crate::data::dataset::layout::{Split, TOPICS};
 use crate::data::dataset::write::create;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
@@ -158,7 +158,7 @@ impl CorpusWriter {
                     digest.field(writer.finish()?.as_bytes());
                 }
             }
-            hdf::write_text(&file, "format", FORMAT)?;
+            hdf::write_text(&file, "format", hdf::DATASET_FORMAT)?;
             hdf::write_scalar(&file, "version", &VERSION)?;
             hdf::write_text(&file, "task", TOPICS)?;
             hdf::write_text(&file, "source", source)?;

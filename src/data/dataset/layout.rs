@@ -3,10 +3,9 @@
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
 use crate::data::self_contained::Refusal;
+use std::io::Read;
 use std::path::Path;
 
-/// The root attribute `format` of a dataset.
-pub(crate) const FORMAT: &str = "mpibayes-dataset";
 /// The layout version of dense rows.
 pub(crate) const DENSE_VERSION: u32 = 2;
 /// The layout version of sparse rows.
@@ -92,18 +91,31 @@ impl Split {
 /// Opens a file of `mpibayes import` and reads its task; messages call the file a `kind`.
 pub(crate) fn open_own(path: &Path, kind: &str) -> Result<(hdf5::File, String)> {
     // HDF5's own message for a missing file spans many lines.
-    std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+    let opened = std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+    let refuse = |what: String| DataError::content(path, Place::File, what);
+    let found = opened.metadata().map_err(DataError::io(path, "open"))?;
+    if found.is_dir() {
+        return Err(refuse(format!("this is a folder, not a {kind}")));
+    }
+    if found.len() == 0 {
+        return Err(refuse("this file is empty".into()));
+    }
     let foreign = || {
-        let what = format!("this is no {kind} of this program: make one with `mpibayes import`");
-        DataError::content(path, Place::File, what)
+        let mut begin = [0; hdf::SIGNATURE.len()];
+        if (&opened).read_exact(&mut begin).is_ok() && begin == hdf::SIGNATURE {
+            return refuse("this HDF5 file is cut short or damaged: copy it again".into());
+        }
+        refuse(format!("this is no {kind} of this program: make one with `mpibayes import`"))
     };
     let file = hdf::open(path).map_err(|refusal| match refusal {
         Refusal::NotSelfContained(what) => DataError::content(path, Place::File, what),
         Refusal::Unchecked(cause) => DataError::hdf5(path, "open")(cause),
         Refusal::Unreadable(_) => foreign(),
     })?;
-    if hdf::read_text(&file, "format").map_err(|_| foreign())? != FORMAT {
-        return Err(foreign());
+    match hdf::read_text(&file, "format").as_deref() {
+        Ok(hdf::DATASET_FORMAT) => {}
+        Ok(hdf::RESULT_FORMAT) => return Err(refuse(format!("this is the result file of a run, not a {kind}"))),
+        _ => return Err(refuse(format!("this is no {kind} of this program: make one with `mpibayes import`"))),
     }
     let task = hdf::read_text(&file, "task").map_err(DataError::hdf5(path, "read the description"))?;
     Ok((file, task))

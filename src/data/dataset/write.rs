@@ -3,7 +3,6 @@
 use crate::data::dataset::digest::{ContentDigest, DigestedDescription};
 use crate::data::dataset::layout::DENSE_VERSION;
 use crate::data::dataset::layout::EXTRA_VERSION;
-use crate::data::dataset::layout::FORMAT;
 use crate::data::dataset::layout::ROTATED_VERSION;
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
@@ -94,7 +93,7 @@ impl Description {
         target: Option<(f64, f64)>,
         digest: ContentDigest,
     ) -> hdf5::Result<hdf5::Group> {
-        hdf::write_text(file, "format", FORMAT)?;
+        hdf::write_text(file, "format", hdf::DATASET_FORMAT)?;
         file.new_attr::<u32>().create("version")?.write_scalar(&version)?;
         hdf::write_text(file, "task", self.task.name())?;
         hdf::write_text(file, "source", &self.source)?;

@@ -193,7 +193,7 @@ pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
 }
 
 fn not_a_number(field: &str) -> String {
-    format!("{:?} is not a number: code texts as numbers, or remove the column", shortened(field))
+    format!("{:?} is not a number: correct it, code texts as numbers, or remove the column", shortened(field))
 }
 
 /// Shortens a field for a message.
@@ -207,5 +207,6 @@ fn shortened(field: &str) -> String {
 
 /// A field as text.
 pub(crate) fn text(field: &[u8]) -> std::result::Result<&str, String> {
-    std::str::from_utf8(field).map_err(|_| "is not text (UTF-8)".to_owned())
+    std::str::from_utf8(field)
+        .map_err(|_| "is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8".to_owned())
 }

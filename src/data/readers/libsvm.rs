@@ -228,7 +228,10 @@ fn parse_label(token: &[u8]) -> std::result::Result<&str, String> {
         return Err(format!("begins with {}, not with a label", quoted(token)));
     }
     if label.contains(',') {
-        return Err(format!("{} are several labels: a row has one", quoted(token)));
+        return Err(format!(
+            "{} are several labels: a row has one. `mpibayes import table` imports tables with commas",
+            quoted(token)
+        ));
     }
     Ok(match label.strip_prefix('+') {
         Some(number) if number.starts_with(|first: char| first.is_ascii_digit() || first == '.') => number,

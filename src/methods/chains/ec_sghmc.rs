@@ -260,8 +260,8 @@ impl MethodSettings for EcSghmcSettings {
         let Self { period, batch, .. } = *self;
         let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin_to_check());
         check_ess(self.ess)?;
-        check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
+        check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         if self.plan().result_is_center(self.noise) {
             check_centers(steps, period, burn_in, thin)?;
         }

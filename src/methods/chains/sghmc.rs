@@ -130,9 +130,9 @@ impl MethodSettings for SghmcSettings {
 
     fn check(&self) -> Result<(), KeyError> {
         let chains = self.uncoupled();
-        check_steps(chains.steps(), self.period, self.batch, CouplingStrength::NONE, chains.burn_in(), chains.thin_to_check())?;
         check_ess(self.ess)?;
-        check_dynamics(chains.dynamics(), self.preconditioner, chains.burn_in(), chains.thin_to_check())
+        check_dynamics(chains.dynamics(), self.preconditioner, chains.burn_in(), chains.thin_to_check())?;
+        check_steps(chains.steps(), self.period, self.batch, CouplingStrength::NONE, chains.burn_in(), chains.thin_to_check())
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {

@@ -307,7 +307,10 @@ pub fn one_agent(method: &str, agents: u32) -> Result<(), KeyError> {
 /// The error for a run that keeps no draws: of `total` updates, none or fewer than `thin` follow `burn_in`.
 pub fn no_draws(burn_in: u64, thin: u64, total: u64) -> KeyError {
     match total.saturating_sub(burn_in) {
-        0 => KeyError::invalid("burn_in", format!("= {burn_in} leaves no draws: there are {total} updates")),
+        0 => KeyError::invalid(
+            "burn_in",
+            format!("= {burn_in} leaves no draws: there are {total} updates. Set burn_in below {total}"),
+        ),
         after => {
             KeyError::invalid("thin", format!("= {thin} keeps no draws: there are {after} updates after burn_in = {burn_in}"))
         }

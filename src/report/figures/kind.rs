@@ -54,7 +54,7 @@ impl FigureKind {
             Self::Chains => "it has no chains of draws; particles have no order",
             Self::Bias => "its bias was not measured, or nothing is known of it",
             Self::Coefficients => {
-                "it is no regression with draws whose columns have units, or it has no such term (`mpibayes summary` lists them)"
+                "it has no coefficients in the units of the data, or none with the given --parameter (`mpibayes summary` lists the terms)"
             }
         }
     }
