@@ -40,7 +40,7 @@ pub enum Command {
     Run(run::RunArgs),
     /// Resume the run in a folder, or make a finished one longer
     Resume(resume::ResumeArgs),
-    /// Move the draws of a finished run to the mean and covariance of the posterior, where it is close to a Gaussian
+    /// Correct the mean and covariance of the draws of a finished run whose posterior is close to a Gaussian
     Recalibrate(recalibrate::RecalibrateArgs),
     /// Run a grid of methods, settings and seeds, and collect the results in one table
     Sweep(sweep::SweepArgs),
@@ -54,7 +54,7 @@ pub enum Command {
     Plot(plot::PlotArgs),
     /// Compare several runs in a table and in a figure
     Compare(compare::CompareArgs),
-    /// Print the planned trajectories of a run of dsgld, so that another run can use them
+    /// Print how many updates the chains of a run of dsgld make at each agent, for another run to use
     Plan(plan::PlanArgs),
     /// Show MPI, HDF5, BLAS, cores and launcher, with warnings about slow or wrong settings
     Env(env::EnvArgs),

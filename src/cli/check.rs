@@ -51,7 +51,7 @@ pub struct CheckArgs {
     /// Threads of each rank
     #[arg(long, value_name = "N", default_value_t = 1, requires = "ranks", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
-    /// Seconds for which the run is carried out to estimate its time. 0 estimates no time
+    /// With --ranks: carry out the run for this many seconds to estimate its time; 0 for no estimate
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "ranks")]
     pub measure: u64,
     /// Read all of the data, and compare its content with the digest in its file

@@ -46,25 +46,25 @@ pub struct CompareArgs {
     /// Which interval with this share [default: quantile]
     #[arg(long, value_enum, requires = "coefficients")]
     pub kind: Option<IntervalKind>,
-    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    /// Give the coefficient for a change of a column by this many of its units, such as `age=10`; can be repeated
     #[arg(long, value_name = "COLUMN=UNITS", value_parser = per, requires = "coefficients")]
     pub per: Vec<Per>,
-    /// Show the effects of groups too
+    /// Also show the effects of single groups
     #[arg(long, requires = "coefficients")]
     pub all: bool,
     /// Draw only this term of coefficients, such as `clinic` or `clinic[West]`; can be repeated
     #[arg(long, value_name = "TERM", requires_all = ["coefficients", "output"])]
     pub parameter: Vec<String>,
-    /// Draw accuracy by confidence, with a curve for the runs that differ only in the seed
+    /// Draw accuracy by confidence, with one curve for all runs that differ only in the seed
     #[arg(long, conflicts_with_all = ["reference", "coefficients", "metric", "against"], requires = "output")]
     pub reliability: bool,
     /// The metric to draw [default: the first of accuracy, rmse, perplexity and log_likelihood that a run has]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// The horizontal axis of the figure [default: round, or seconds if rounds of these runs are not the same amount of work]
+    /// The horizontal axis of the figure [default: round; seconds if a round of one run is more work than one of another]
     #[arg(long, value_name = "AXIS")]
     pub against: Option<Axis>,
-    /// Draw the metric, or what another option names, into this file; without .svg or .png at its end, into both
+    /// Draw into this file: the metric, or what --coefficients or --reliability compares. A name without .svg or .png makes both
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Size and formats.

@@ -15,7 +15,7 @@ pub const EXIT_CODES: [(u8, &str); 7] = [
     (70, "a run failed; one line reports the rank and the agent"),
     (
         STOPPED,
-        "a run was stopped before its end, saved unless a message says that it could not be; or a rank was silent, or other jobs are carrying out runs of the sweep; the same command resumes",
+        "a run ended early and can go on with the same command: it was stopped (and saved, unless a message says otherwise), a rank was silent, or other jobs carry out the rest of a sweep",
     ),
     (130, "a second Ctrl-C ended the run; the same command resumes it from the last checkpoint"),
 ];

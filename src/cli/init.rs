@@ -28,10 +28,10 @@ Which method for what:
                    rows
   sghmc, ec_sghmc  posteriors of many rows that every rank can read
   dsgld            posteriors of many rows that stay where they are; chains travel
-  dsvgd, p_dsvgd   the same in few rounds, with particles
+  dsvgd, p_dsvgd   posteriors of rows that stay where they are, in few rounds; particles travel
   svgd             particles in many rounds that sum gradients
   pvi, gvi         a Gaussian approximation: the fastest
-  lda              topic models, with the same bits on any number of agents and ranks
+  lda              topic models; results do not depend on the number of agents
   adlda, async_lda topic models as in the papers";
 
 /// Tables with more rows get minibatches for intervals.

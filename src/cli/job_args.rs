@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Arguments about the job.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// End the job, to be resumed, when nothing was heard from a rank for this time; a long task does not count as silence. 0 waits forever
+    /// End the job, so that it can be resumed, if no sign of life came from a rank for this time; ranks give one also during long tasks. 0 waits forever
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_silence, overrides_with = "max_silence")]
     pub max_silence: Duration,
     /// How messages are written on standard error
@@ -24,7 +24,7 @@ pub struct JobArgs {
 /// The time limit of commands that save and stop.
 #[derive(clap::Args, Debug)]
 pub struct TimeLimit {
-    /// Save and stop before this time is over, as after SIGUSR1: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
+    /// Save and stop before this time is over: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
     #[arg(long, value_name = "TIME", value_parser = parse_limit, overrides_with = "max_time")]
     pub max_time: Option<Duration>,
 }

@@ -151,7 +151,7 @@ mod tests {
         let names: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
         for name in &names {
             let page = read(&format!("mpibayes-{name}"));
-            assert!(page.contains("EXIT STATUS") && page.contains("was stopped before its end"), "{name}: {page}");
+            assert!(page.contains("EXIT STATUS") && page.contains("ended early"), "{name}: {page}");
             assert!(!page.contains(EXAMPLES), "{name}: {page}");
         }
         let page = read("mpibayes-run");

@@ -148,13 +148,13 @@ pub struct PlotArgs {
     /// Only these columns of the metrics or the history, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub metric: Vec<String>,
-    /// Add all columns of the history, which the method logged
+    /// Also draw all columns of the history, which the method writes in each round
     #[arg(long)]
     pub details: bool,
     /// The share of the posterior in the intervals of `coefficients` [default: 0.9]
     #[arg(long, value_name = "SHARE", value_parser = interval)]
     pub interval: Option<f64>,
-    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    /// Give the coefficient for a change of a column by this many of its units, such as `age=10`; can be repeated
     #[arg(long, value_name = "COLUMN=UNITS", value_parser = per)]
     pub per: Vec<Per>,
     /// A term of `coefficients`, such as `clinic` or `clinic[West]`, or a parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated

@@ -43,20 +43,20 @@ pub struct SummaryArgs {
     /// Which interval with this share [default: quantile]
     #[arg(long, value_enum, conflicts_with = "get")]
     pub kind: Option<IntervalKind>,
-    /// Give the coefficient of a column for this many of its units, such as `age=10`; can be repeated
+    /// Give the coefficient for a change of a column by this many of its units, such as `age=10`; can be repeated
     #[arg(long, value_name = "COLUMN=UNITS", value_parser = per, conflicts_with = "get")]
     pub per: Vec<Per>,
     /// Also write the draws of all coefficients in the units of the data into this file, with the chain and the number of each draw
     #[arg(long, value_name = "FILE.csv", conflicts_with = "get")]
     pub draws: Option<PathBuf>,
-    /// Replace that file if it exists
+    /// Replace the file of --draws if it exists
     #[arg(short, long, requires = "draws")]
     pub force: bool,
     /// Show how the run was carried out: what each rank did with its time, what saving took, and what happened
     #[arg(long, conflicts_with_all = ["json", "get", "all", "interval", "kind", "per", "draws"])]
     pub ranks: bool,
-    /// Print only this final metric, such as accuracy, log_likelihood or ece; `judgment` for whether draws can be used,
-    /// `none` without draws
+    /// Print only this final metric, such as accuracy, log_likelihood or ece; or `judgment`: whether the draws can be used
+    /// (`none` if there are no draws)
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
 }

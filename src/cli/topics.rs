@@ -45,7 +45,7 @@ pub struct TopicsArgs {
     /// The corpus, if it is no longer where the run found it
     #[arg(long, value_name = "FILE.h5")]
     pub data: Option<PathBuf>,
-    /// The most training documents to use for shares, coherence and top documents; 0 for all
+    /// Use at most this many training documents for shares, coherence and top documents; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub documents: usize,
     /// Shares of the topics in groups of documents: a CSV file with a header and a row for each imported document, in their order. Dates
@@ -64,7 +64,7 @@ pub struct TopicsArgs {
     /// Write topic_term_dists, doc_topic_dists, doc_lengths, vocab and term_frequency of all training documents to an HDF5 file
     #[arg(long, value_name = "FILE.h5", conflicts_with = "json")]
     pub arrays: Option<PathBuf>,
-    /// Replace that file if it exists
+    /// Replace the file of --html or --arrays if it exists
     #[arg(short, long)]
     pub force: bool,
     /// Print JSON

@@ -6,7 +6,7 @@ use super::overrides::{Override, TOO_LARGE, is_too_large, set};
 use super::registry::Registry;
 use super::run::Run;
 use super::sections::SWEEP;
-use crate::settings::KeyError;
+use crate::settings::{KeyError, Mistake, nearest};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -138,8 +138,16 @@ impl RunFile {
     pub fn parse(&self, registry: &Registry) -> Result<Run, Vec<Problem>> {
         Run::parse(self.table.clone(), registry).map_err(|errors| {
             let hints = Hints::new(&self.table, registry);
+            // A section whose name is mistyped is one mistake, not two.
+            let unknown =
+                errors.iter().filter(|error| matches!(error.mistake, Mistake::UnknownKey { .. }) && error.path.len() == 1);
+            let mistyped: Vec<&str> = unknown.filter_map(|error| nearest(&error.path[0], ["model", "method"])).collect();
+            let is_mistyped = |error: &KeyError| {
+                error.path.is_empty() && matches!(&error.mistake, Mistake::MissingKey(key) if mistyped.contains(&key.as_str()))
+            };
             let mut problems: Vec<Problem> = errors
                 .iter()
+                .filter(|error| !is_mistyped(error))
                 .map(|error| self.problem_at(&error.path, hints.message(error, self.is_table(&error.path))))
                 .collect();
             problems.sort_by_key(Problem::line);

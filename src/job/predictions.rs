@@ -59,8 +59,11 @@ pub fn evenly_spaced_draws<F: Real>(file: &ResultFile, max: usize) -> Result<Opt
     if !file.has_posterior()? {
         return Ok(None);
     }
-    // What a shorter chain lacks is no draw.
-    let lengths = file.lengths(POSTERIOR)?;
+    file.draws(POSTERIOR, &evenly_spaced(&file.lengths(POSTERIOR)?, max)).map(Some)
+}
+
+/// The chains and numbers of at most this many draws, evenly spaced over chains of these lengths. What a shorter chain lacks is no draw.
+pub(super) fn evenly_spaced(lengths: &[usize], max: usize) -> Vec<(usize, usize)> {
     let total: usize = lengths.iter().sum();
     let count = total.min(max);
     let place = |row: usize| {
@@ -73,7 +76,7 @@ pub fn evenly_spaced_draws<F: Real>(file: &ResultFile, max: usize) -> Result<Opt
         }
         (0, 0)
     };
-    file.draws(POSTERIOR, &(0..count).map(place).collect::<Vec<_>>()).map(Some)
+    (0..count).map(place).collect()
 }
 
 /// Scales, offsets, rotation and names of features, targets and classes; of sparse features the scales, where they have any.

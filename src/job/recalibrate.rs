@@ -15,7 +15,7 @@ use crate::cluster::JobOptions;
 use crate::cluster::record::Extents;
 use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
-use crate::methods::common::full_scores::FullScores;
+use crate::methods::common::full_scores::{FullScores, ScoredRows};
 use crate::methods::{Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, UNMIXED_R_HAT, estimates};
@@ -92,7 +92,7 @@ pub fn recalibrate(
 /// The scores of the posterior at draws (M × d), on rank 0. Every rank calls this.
 fn scores(problem: &Problem<f64>, draws: &Array2<f64>, ranks: &Ranks, options: &JobOptions) -> Result<Array2<f64>, JobError> {
     let values = draws.iter().copied().collect();
-    let scores = records_of(FullScores { problem: problem.clone(), draws: values }, ranks, options)?;
+    let scores = records_of(FullScores { problem: problem.clone(), draws: values, rows: ScoredRows::All }, ranks, options)?;
     match ranks.is_root() {
         true => Array2::from_shape_vec(draws.dim(), scores).map_err(|error| JobError::Recalibration(error.to_string())),
         false => Ok(Array2::zeros(draws.dim())),

@@ -1,29 +1,95 @@
-//! After a run: the scores of the posterior at some of its draws, from all rows of all agents, for the measurement of bias.
+//! After a run: the scores of the posterior at some of its draws, for the measurement of bias, or for the temperature of models with many
+//! parameters.
 
 use super::error::JobError;
-use super::predictions::evenly_spaced_draws;
+use super::predictions::{evenly_spaced, evenly_spaced_draws};
 use super::ranks::Ranks;
 use super::records::records_of;
 use crate::cluster::JobOptions;
 use crate::config::Precision;
 use crate::methods::Problem;
-use crate::methods::common::full_scores::{FullScores, SCORES};
+use crate::methods::common::full_scores::{FullScores, SCORES, ScoredRows};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, draws_needed, draws_wanted};
-use crate::results::{Grid, ResultFile};
+use crate::metrics::temperature;
+use crate::results::{Grid, POSTERIOR, ResultFile};
 use ndarray::Array2;
 
 /// The array of the group of scores that says what the draws come from.
 pub const DRAWN_FROM: &str = "drawn_from";
+/// The group with the configurational temperature of each variable at some draws.
+pub const TEMPERATURE: &str = "configurational_temperature";
+
+/// The temperature is the mean over at most this many draws, and not measured with fewer than the least.
+const MAX_TEMPERATURE_DRAWS: usize = 40;
+const MIN_TEMPERATURE_DRAWS: usize = 10;
+/// With so many parameters that these draws have more values, fewer are used.
+const MAX_TEMPERATURE_VALUES: usize = 4_000_000;
+/// Scores for the temperature are estimated from at most this many rows for each draw.
+const MAX_TEMPERATURE_ROWS: usize = 4096;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
 
-/// The scoring of a problem that counts every one of `rows` rows once; none if it is not wanted, or the model has too many parameters.
+/// The scoring of a problem that counts every one of `rows` rows once; none if it is not wanted, or says nothing of such draws.
 pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize, drawn_from: DrawnFrom) -> Option<Scoring> {
-    (wanted && problem.model.dim() <= MAX_PARAMETERS).then(|| {
-        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, (rows, drawn_from), file, ranks, options));
+    let is_small = problem.model.dim() <= MAX_PARAMETERS;
+    // The optimum of variational inference has the temperature 1, whatever the posterior is.
+    (wanted && (is_small || drawn_from == DrawnFrom::Posterior)).then(|| {
+        let scoring: Scoring = match is_small {
+            true => Box::new(move |file, ranks, options| score(problem, (rows, drawn_from), file, ranks, options)),
+            false => Box::new(move |file, ranks, options| measure_temperature(problem, rows, file, ranks, options)),
+        };
         scoring
     })
+}
+
+/// Computes the configurational temperature of each variable, from estimates of scores at some draws.
+fn measure_temperature<F: Precision>(
+    problem: Problem<F>,
+    rows: usize,
+    file: Result<Option<ResultFile>, JobError>,
+    ranks: &Ranks,
+    options: &JobOptions,
+) -> Result<Option<Grid>, JobError> {
+    let parameters = problem.model.dim();
+    let most = (MAX_TEMPERATURE_VALUES / parameters).clamp(MIN_TEMPERATURE_DRAWS, MAX_TEMPERATURE_DRAWS);
+    let read = || -> Result<(Vec<usize>, Vec<F>), JobError> {
+        let Some(file) = file?.filter(|file| file.has_posterior().unwrap_or(false)) else { return Ok(Default::default()) };
+        let places = evenly_spaced(&file.lengths(POSTERIOR)?, most);
+        let draws = file.draws::<F>(POSTERIOR, &places)?.into_raw_vec_and_offset().0;
+        Ok((places.into_iter().map(|place| place.0).collect(), draws))
+    };
+    let (chains, draws) = ranks.agree(read())?;
+    let is_finite = draws.iter().all(|value| value.is_finite());
+    if ranks.broadcast(&[u8::from(is_finite && chains.len() >= MIN_TEMPERATURE_DRAWS)]) != [1] {
+        return Ok(None);
+    }
+    let model = problem.model.clone();
+    let scored = ScoredRows::Some { rows: MAX_TEMPERATURE_ROWS, of: rows };
+    let scores = records_of(FullScores { problem, draws: draws.clone(), rows: scored }, ranks, options)?;
+    if !ranks.is_root() {
+        return Ok(None);
+    }
+    let matrix = |values: Vec<f64>| matrix_of(values, (chains.len(), parameters));
+    let (draws, scores) = (matrix(draws.into_iter().map(|value| value.f64()).collect())?, matrix(scores)?);
+    let (names, sizes): (Vec<String>, Vec<usize>) =
+        model.parts().into_iter().map(|part| (part.name.clone(), part.size())).unzip();
+    let by_draw = temperature::by_draw(draws.view(), scores.view(), &sizes, !model.has_symmetries());
+    let numbers = |counts: &[usize]| counts.iter().map(|&count| count as f64).collect();
+    Ok(Some(Grid {
+        group: TEMPERATURE.into(),
+        dimensions: vec![("scored_draw".into(), chains.len()), ("variable".into(), names.len())],
+        variables: vec![
+            ("temperature".into(), vec![0, 1], by_draw),
+            ("chain".into(), vec![0], numbers(&chains)),
+            ("parameters".into(), vec![1], numbers(&sizes)),
+        ],
+        names: vec![("names".into(), 1, names)],
+    }))
+}
+
+fn matrix_of(values: Vec<f64>, shape: (usize, usize)) -> Result<Array2<f64>, JobError> {
+    Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
 }
 
 fn score<F: Precision>(
@@ -46,14 +112,12 @@ fn score<F: Precision>(
     if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
         return Ok(None);
     }
-    let scores = records_of(FullScores { problem, draws: draws.clone() }, ranks, options)?;
+    let scores = records_of(FullScores { problem, draws: draws.clone(), rows: ScoredRows::All }, ranks, options)?;
     if !ranks.is_root() {
         return Ok(None);
     }
     let shape = (draws.len() / parameters, parameters);
-    let matrix = |values: Vec<f64>| {
-        Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
-    };
+    let matrix = |values: Vec<f64>| matrix_of(values, shape);
     Ok(Some(scores_grid(&matrix(draws.into_iter().map(|value| value.f64()).collect())?, &matrix(scores)?, drawn_from)))
 }
 

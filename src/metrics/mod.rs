@@ -9,6 +9,7 @@ pub mod loo;
 mod quantity;
 pub mod recalibration;
 pub mod seeds;
+pub mod temperature;
 
 pub use quantity::{Better, better, domain, label, meaning};
 

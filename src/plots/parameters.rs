@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(column(&samples, 7)[1], [1007.0, 1107.0, 1207.0, 1307.0, 1407.0]);
         assert_eq!(Selection::new(&samples, &names(&["weights"]), 5).unwrap().shown.len(), 5);
         for (typed, says) in [
-            ("weight[0]", "the run has weights[3 × 4], bias[2], log_precision"),
+            ("weight[0]", "the run has weights[0,0] to weights[2,3], bias[0], bias[1], log_precision"),
             ("weights[3,0]", "from 0 to 2 and 3"),
             ("weights[1]", "from 0 to 2 and 3"),
             ("weights[-1,0]", "from 0"),

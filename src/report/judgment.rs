@@ -3,12 +3,14 @@
 use super::error::Result;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::run::RunResults;
+use super::temperature::{self, temperatures_of};
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, Obstacle, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, UNMIXED_R_HAT};
+use crate::metrics::temperature::Temperature;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use crate::text;
 use serde::Serialize;
@@ -88,10 +90,11 @@ impl Judgment {
             return None;
         }
         let (outcome, text) = diverged(group)
-            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, longer)))
+            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, evidence)))
             .or_else(|| evidence.excess.and_then(widened))
-            .or_else(|| agreement.map(|agreement| predictions(agreement, longer)))
+            .or_else(|| agreement.map(|agreement| predictions(agreement, evidence)))
             .or_else(|| not_mixed(group, trajectories.is_some(), evidence.has_own_step, longer))
+            .or_else(|| spread(group, evidence))
             .unwrap_or_else(|| bias(group, trajectories.is_some(), longer));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
@@ -140,6 +143,8 @@ pub struct Evidence {
     pub trajectories: Option<Trajectories>,
     /// What the draws predict for the test rows.
     pub test_rows: Option<TestRows>,
+    /// The configurational temperatures of all variables, if they were measured.
+    pub temperatures: Vec<Temperature>,
     /// By what factor, less 1, the variance of the draws was expected to exceed that of the posterior in the directions of largest curvature.
     excess: Option<f64>,
     /// Where the draws were before they were moved, if they were.
@@ -163,6 +168,7 @@ impl Evidence {
         Ok(Self {
             trajectories: Trajectories::of(file)?,
             test_rows: TestRows::of(file)?,
+            temperatures: temperatures_of(file)?,
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
@@ -209,7 +215,8 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
 }
 
 /// The judgment of chains whose parameters have no unique values.
-fn predictions(agreement: f64, longer: &str) -> (JudgmentOutcome, String) {
+fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String) {
+    let longer = &evidence.longer;
     let share = (100.0 * agreement).floor();
     let weights = "Do not interpret single weights: networks with exchanged units are equal";
     if agreement < AGREEING {
@@ -220,8 +227,50 @@ fn predictions(agreement: f64, longer: &str) -> (JudgmentOutcome, String) {
         );
         return (JudgmentOutcome::NotMixed, text);
     }
-    let text = format!("for predictions: the chains agree about {share} % of the test rows (R-hat below 1.1). {weights}");
+    let temperature = temperature::worst(&evidence.temperatures).map_or_else(String::new, |wrong| {
+        format!(
+            ". Their spread is not that of the posterior: {}. To come closer, {}",
+            temperature::described(wrong),
+            change(wrong, longer)
+        )
+    });
+    let text =
+        format!("for predictions: the chains agree about {share} % of the test rows (R-hat below 1.1){temperature}. {weights}");
     (JudgmentOutcome::Predictions, text)
+}
+
+/// What changes a wrong temperature.
+fn change(wrong: &Temperature, longer: &str) -> String {
+    match wrong.temperature > 1.0 {
+        true => "take a smaller step or a larger batch".into(),
+        false => format!("run longer{longer}"),
+    }
+}
+
+/// The judgment of draws of many parameters by their spread; none if it was not measured.
+fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcome, String)> {
+    let temperatures = &evidence.temperatures;
+    let is_particles = group.kind == SampleKind::Particles;
+    if let Some(wrong) = temperature::worst(temperatures) {
+        let factor = wrong.temperature.max(0.0).sqrt();
+        let factor = match factor > 1.0 {
+            true => format!("sds are {factor:.2} times too large on average"),
+            false => format!("sds are {:.2} times too small on average", factor.recip()),
+        };
+        let advice = match (is_particles, wrong.temperature > 1.0) {
+            (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc".into(),
+            _ => change(wrong, &evidence.longer),
+        };
+        let text = format!("biased: {} ({factor}). To fix this, {advice}", temperature::described(wrong));
+        return Some((JudgmentOutcome::Biased, text));
+    }
+    let text = format!(
+        "bias unknown: of a model with {} parameters only the average spread is measured, and it is {}. Judge the run by how it predicts \
+         test rows, beside other methods",
+        text::count(group.parameters),
+        if temperatures.iter().all(Temperature::is_right) { "right within 5 %" } else { "not known well enough" }
+    );
+    (!temperatures.is_empty()).then_some((JudgmentOutcome::Unknown, text))
 }
 
 /// The judgment if many trajectories diverged: the draws may then miss regions of large curvature.
@@ -396,15 +445,62 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::metrics::temperature::temperatures;
 
     #[test]
     fn chains_that_disagree_about_predictions_or_are_too_wide_are_not_for_predictions() {
-        assert_eq!(predictions(0.95, "").0, JudgmentOutcome::Predictions);
-        let (outcome, text) = predictions(0.899, "");
+        assert_eq!(predictions(0.95, &Evidence::default()).0, JudgmentOutcome::Predictions);
+        let (outcome, text) = predictions(0.899, &Evidence::default());
         assert!(outcome == JudgmentOutcome::NotMixed && text.contains("only 89 % of the test rows"), "{text}");
         assert!(widened(0.2).is_none());
         let (outcome, text) = widened(2.44).unwrap();
         assert!(outcome == JudgmentOutcome::Biased && text.contains("up to 3.4 times that of the posterior"), "{text}");
         assert!(!JudgmentOutcome::Predictions.is_unusable());
+    }
+
+    /// A variable of which 100 draws have this mean temperature.
+    fn evidence(temperature: f64) -> Evidence {
+        let by_draw = ndarray::Array2::from_shape_fn((100, 1), |(draw, _)| temperature + 0.01 * (-1_f64).powi(draw as i32));
+        let temperatures = temperatures(&[("weights".into(), 400)], by_draw.view(), &[0; 100]);
+        Evidence { temperatures, longer: " (`longer`)".into(), ..Evidence::default() }
+    }
+
+    #[test]
+    fn the_spread_of_many_parameters_is_judged_by_its_temperature() {
+        let group = PosteriorGroup {
+            group: POSTERIOR.into(),
+            kind: SampleKind::Chains,
+            chains: 1,
+            draws: 100,
+            parameters: 400,
+            parts: Vec::new(),
+            estimates: Vec::new(),
+            bias: None,
+        };
+        let judged = |temperature| spread(&group, &evidence(temperature)).unwrap();
+        let (outcome, text) = judged(1.44);
+        assert!(
+            outcome == JudgmentOutcome::Biased && text.contains("1.20 times too large") && text.contains("smaller step"),
+            "{text}"
+        );
+        let (outcome, text) = judged(0.25);
+        assert!(
+            outcome == JudgmentOutcome::Biased && text.contains("2.00 times too small") && text.contains("`longer`"),
+            "{text}"
+        );
+        let (outcome, text) = judged(1.01);
+        assert!(outcome == JudgmentOutcome::Unknown && text.contains("right within 5 %"), "{text}");
+        assert!(spread(&group, &Evidence::default()).is_none());
+        // Of networks, predictions are judged.
+        let (outcome, text) = predictions(0.95, &evidence(4.9));
+        assert!(outcome == JudgmentOutcome::Predictions && text.contains("of weights is 4.90"), "{text}");
+        assert!(!predictions(0.95, &evidence(1.0)).1.contains("temperature"));
+    }
+
+    #[test]
+    fn draws_that_are_the_same_in_some_direction_are_biased() {
+        let (outcome, text) = constant_direction(true, "");
+        assert!(outcome.is_unusable() && text.contains("optimizer"), "{text}");
+        assert!(constant_direction(false, " (`longer`)").1.ends_with("run longer (`longer`)"));
     }
 }

@@ -14,6 +14,7 @@ mod run;
 pub mod series;
 pub mod side_by_side;
 pub mod summary;
+pub mod temperature;
 pub mod test_rows;
 pub mod topics;
 pub mod trajectories;

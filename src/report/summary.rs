@@ -7,6 +7,7 @@ use super::judgment::{Evidence, Judgment};
 use super::operation::Operation;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
+use super::temperature;
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
@@ -16,6 +17,7 @@ use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
+use crate::metrics::temperature::Temperature;
 use crate::metrics::{Bin, Classification};
 use crate::results::{AGENT_BYTES, BYTES, HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
 use crate::text;
@@ -85,6 +87,8 @@ pub struct Summary {
     pub stays_coupled: bool,
     /// The names of the classes; empty if the dataset cannot be found.
     pub class_names: Vec<String>,
+    /// The configurational temperatures of all variables, if they were measured.
+    pub temperatures: Vec<Temperature>,
     /// The groups of draws with the estimates of their parameters.
     pub draws: Vec<PosteriorGroup>,
     /// The trajectories of Hamiltonian Monte Carlo.
@@ -160,6 +164,7 @@ impl Summary {
                 None => rows_by_round(&table(RELIABILITY)?),
             },
             test_rows: evidence.test_rows,
+            temperatures: evidence.temperatures,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
@@ -313,6 +318,7 @@ impl Summary {
         text += &table_of_rounds("metrics by round", &self.evaluations);
         text += &table_of_rounds("history of the method", &self.history);
         text += &self.coupling();
+        text += &temperature::table(&self.temperatures);
         text += &self.trajectories();
         for draws in &self.draws {
             text += &draws_description(draws, all, &self.model, self.coefficients.is_some() && draws.group == POSTERIOR);

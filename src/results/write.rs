@@ -48,7 +48,7 @@ impl RunWriter {
         check_groups(&groups)?;
         if !extents.is_empty() && !path.exists() {
             let what =
-                "this file with the draws before the checkpoint is missing: restore it, or delete the folder to start again";
+                "this file with the draws before the checkpoint is missing: restore it, or run again with another --output";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
         if !extents.is_empty() {
@@ -269,7 +269,7 @@ fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Resu
         // The chains of a damaged checkpoint may be too many for a list.
         let wanted = if chains <= there.len() as u64 { draws::lengths(extents, &group.name) } else { vec![usize::MAX] };
         if wanted.iter().enumerate().any(|(chain, wanted)| there.get(chain).is_none_or(|there| there < wanted)) {
-            let what = "this file has fewer draws than were saved: restore it, or delete the folder to start again";
+            let what = "this file has fewer draws than were saved: restore it, or run again with another --output";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
     }

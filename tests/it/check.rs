@@ -133,7 +133,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "line 4: 'data.file' cannot be used: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
         (with("a.h5", "r.h5"), "", "line 5: 'model' does not suit the data: the model needs two classes"),
-        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' generates its own factors. Remove [data]"),
+        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' generates its own factors: it takes no data"),
         (with("[data]\nfile = \"a.h5\"\n", ""), "", "'model' needs data. Add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
         (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),

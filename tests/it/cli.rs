@@ -140,11 +140,11 @@ fn summary_reports_why_there_are_no_results() {
     cli.refuse("summary runs/none", &["runs/none: there is no such folder"]);
     std::fs::create_dir(cli.path("run")).unwrap();
     cli.write("run/checkpoint.bin", "state");
-    cli.refuse("summary run", &["not finished", "mpibayes run FILE.toml --output run"]);
+    cli.refuse("summary run", &["not finished", "mpibayes resume run"]);
     cli.write("a.csv", "1,2,yes\n3,4,no\n");
     cli.refuse("summary a.csv", &["a.csv", "not a result file of mpibayes"]);
     cli.succeed("import a.csv -o a.h5");
-    cli.refuse("summary a.h5", &["a.h5", "not a result file of mpibayes"]);
+    cli.refuse("summary a.h5", &["a.h5", "this is a dataset, not the result of a run"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     cli.succeed("run particles.toml --set method.rounds=1 --set method.steps=2 --output particles");
     let before = (cli.posterior("chains"), cli.read("chains/config.toml"));
     for (typed, says) in [
-        ("resume none", "none: there is no run in this folder"),
+        ("resume none", "none: there is no such folder"),
         ("resume chains --rounds +5", "the length of runs of sghmc is given in steps: type --steps +4000"),
         ("resume chains --steps 3000", "the run has steps = 4000 already: type --steps +4000, or a number above 4000"),
         ("resume particles --steps +5", "runs of svgd cannot be made longer, because their course depends on their length"),
@@ -85,8 +85,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     }
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
     // A longer one is a command away.
-    for (steps, says) in
-        [(5000, "make that run longer with `mpibayes resume chains --steps 5000`"), (3000, "or delete the folder")]
+    for (steps, says) in [(5000, "make that run longer with `mpibayes resume chains --steps 5000`"), (3000, "or delete that run")]
     {
         let typed = format!("run chains.toml --set method.step=0.01 --set method.steps={steps} --output chains");
         let said = cli.alone(&typed).end(1, &["method.steps is 4000 there", says]).written();
@@ -108,7 +107,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     cli.alone("run chains.toml --set method.ess=100000 --output half").end(0, &["is finished"]);
     for command in ["run", "check"] {
         let typed = format!("{command} chains.toml --set method.ess=50000 --output half");
-        let said = cli.alone(&typed).end(1, &["holds a run with another configuration", "or delete the folder"]).written();
+        let said = cli.alone(&typed).end(1, &["holds a run with another configuration", "or delete that run"]).written();
         assert!(!said.contains("carrying out") && !said.contains("longer with"), "{said}");
     }
 }
@@ -150,5 +149,5 @@ fn a_result_file_without_its_draws_is_refused() {
     assert_eq!(running.finish().unwrap().code, 75);
     std::fs::write(cli.path("run/result.h5"), "").unwrap();
     cli.wait_until_released("run");
-    cli.alone("resume run").end(1, &["run/result.h5: this is not a result file of mpibayes, or it is damaged: restore it"]);
+    cli.alone("resume run").end(1, &["run/result.h5: this result file is damaged: restore it"]);
 }

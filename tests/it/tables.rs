@@ -185,7 +185,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     assert!(drawn.starts_with("row,predicted,sd,25 %,75 %,draw_1,draw_2\n"), "{drawn}");
     let row = columns(drawn.lines().nth(1).unwrap());
     assert!(row[5].fract() == 0.0 && row[6] >= 0.0 && row[3] >= rows[0][4] && row[4] <= rows[0][5], "{row:?}");
-    cli.alone("predict claims messy.csv --draws 99999").end(1, &["--draws 99999: predictions are made with"]);
+    cli.alone("predict claims messy.csv --draws 99999").end(1, &["--draws 99999: must be at most"]);
     cli.write("new.csv", "school,region,years,age\ns3,west,2,NA\ns3,west,4,NA\n");
     let means: Vec<f64> =
         predicted("new.csv").lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();

@@ -45,7 +45,7 @@ pub struct TestArgs {
     /// The rows listed in a text file: row numbers from 0, separated by blanks; each line is one split
     #[arg(long, value_name = "FILE", conflicts_with_all = ["test", "test_fraction"])]
     pub test_rows: Option<PathBuf>,
-    /// The line of that file, from 1 [default: 1]
+    /// The line of the file of --test-rows, from 1 [default: 1]
     #[arg(long, value_name = "LINE", requires = "test_rows")]
     pub split: Option<usize>,
 }
@@ -146,7 +146,7 @@ pub enum DecimalMark {
 /// Whether the first line of a table is a header, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum HeaderName {
-    /// It is a header if none of its features is a number
+    /// A header if none of its cells but the label is a number
     Auto,
     /// It is a header
     Yes,

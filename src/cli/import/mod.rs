@@ -182,7 +182,7 @@ impl ImportArgs {
             return rows::table(files, layout, rows, test, output);
         }
         if let Some(missing) = files.iter().find(|file| !file.exists()) {
-            bail!("{}: there is no such file", missing.display());
+            bail!("{}: cannot open: there is no such file", missing.display());
         }
         let [file] = files.as_slice() else {
             bail!(

@@ -42,7 +42,7 @@ pub struct LayoutArgs {
     /// All labels in their order, such as low,medium,high, for ordinal regressions [default: by number or alphabet]
     #[arg(long, value_name = "LABEL,...", value_delimiter = ',')]
     pub classes: Vec<String>,
-    /// Columns of texts or codes, such as a region: each becomes an indicator (1 or 0) of each of its values but the first one
+    /// Columns of texts or codes, such as a region: each of its values but the first becomes a column of 1 and 0
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub categorical: Vec<Column>,
     /// The value of a column of --categorical that the others are compared with [default: the first one in order]
@@ -66,7 +66,7 @@ pub struct LayoutArgs {
     /// What becomes of rows with missing values [default: refuse]
     #[arg(long, value_enum)]
     pub missing: Option<MissingName>,
-    /// Further texts or numbers that stand for a missing value, such as -999 or unknown; empty fields, NA, NaN, null, ? and . always do
+    /// What else stands for a missing value, such as -999 or unknown; an empty field, NA, NaN, null, ? and . always do
     #[arg(long, value_name = "TEXT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub na: Vec<String>,
     /// How fractions are written: 2.5 or 2,5 [default: point]

@@ -38,7 +38,7 @@ pub struct PredictArgs {
     /// The file for the predictions [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
-    /// Replace that file if it exists
+    /// Replace the file of --output if it exists
     #[arg(short, long, requires = "output")]
     pub force: bool,
     /// The column of labels or targets, if any: `first`, `last`, its number from 1, or its name; `first` for a LIBSVM file
@@ -59,16 +59,16 @@ pub struct PredictArgs {
     /// Where the channels of images are in an array of four dimensions [default: first if there are 1, 3 or 4 there and not at the end]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub channels: Option<ChannelsName>,
-    /// The share of the interval: of draws of the target, or of its mean [default: 0.9 for numbers and counts, no interval for classes]
+    /// The probability of the interval, such as 0.95 [default: 0.9 for numbers and counts, no interval for classes]
     #[arg(long, value_name = "SHARE", value_parser = interval)]
     pub interval: Option<f64>,
-    /// What the interval is of: new targets, or their mean, which for classes is the probability [default: target, for classes mean]
+    /// What the interval is for [default: target; mean for classes]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub of: Option<IntervalOf>,
-    /// Copy these columns of the table, such as an id, into the predictions; columns that the model uses cannot be copied, nor more than 100,000 different values
+    /// Copy these columns of the table, such as an id, into the predictions: columns that the model does not use, with at most 100,000 different values
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub keep: Vec<String>,
-    /// Also write this many predictive draws of each row, each at another draw of the posterior
+    /// Also write this many draws of each target, each from another draw of the posterior
     #[arg(long, value_name = "N")]
     pub draws: Option<usize>,
     /// The chain of a topic model: topics of different chains have no common order [default: 0]
@@ -94,9 +94,9 @@ impl PredictArgs {
 /// What an interval of a prediction is of, as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum IntervalOf {
-    /// New targets: it contains this share of them
+    /// A new target
     Target,
-    /// The mean of targets, or the probability of classes: it contains it with this probability
+    /// The mean of new targets, or the probability of a class
     Mean,
 }
 

@@ -48,13 +48,13 @@ pub struct SweepArgs {
     /// Replace a value that does not vary, such as --set method.rounds=20. Can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub set: Vec<Override>,
-    /// The folder in which the runs get their folders [default: runs/NAME for NAME.toml]
+    /// The folder of the sweep, with a folder for each run [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Only list the runs and their states
     #[arg(long, conflicts_with_all = ["task", "collect", "csv"])]
     pub list: bool,
-    /// Carry out only every M-th run, starting at the N-th [default: all; in a Slurm job array, the part of this task]
+    /// Carry out only every M-th run, starting at the N-th [default: all runs; in a Slurm job array, the share of the task]
     #[arg(long, value_name = "N/M", value_parser = parse_part, conflicts_with_all = ["collect", "csv"])]
     pub task: Option<Part>,
     /// Run nothing: write the table of the finished runs, and list the missing ones

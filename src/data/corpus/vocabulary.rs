@@ -171,7 +171,10 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     lines(Source::open(path)?.reader, path, |line, row| {
         let content_error = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
         let Ok(word) = std::str::from_utf8(row).map(str::trim) else {
-            return content_error(line, "this is not text (UTF-8)".into());
+            return content_error(
+                line,
+                "this is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8".into(),
+            );
         };
         match empty_line {
             _ if word.is_empty() => {

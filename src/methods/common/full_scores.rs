@@ -1,9 +1,9 @@
-//! The posterior's scores at given draws, from all rows of all agents.
+//! The posterior's scores at given draws, from all rows of all agents or estimated from some.
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::number::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 
 /// The group of records with the scores: a draw for each.
 pub const SCORES: &str = "scores";
@@ -15,6 +15,32 @@ pub struct FullScores<F> {
     pub problem: Problem<F>,
     /// The draws (M × d), row-major; only the server's rank needs them.
     pub draws: Vec<F>,
+    /// The rows.
+    pub rows: ScoredRows,
+}
+
+/// From which rows scores are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoredRows {
+    /// From all.
+    All,
+    /// From this many, drawn anew for each draw: an estimate without bias.
+    Some {
+        /// The rows for a draw.
+        rows: usize,
+        /// The rows of all agents.
+        of: usize,
+    },
+}
+
+impl ScoredRows {
+    /// How many rows an agent with `rows` rows uses for a draw; none if it uses all.
+    fn of_agent(self, rows: usize) -> Option<usize> {
+        match self {
+            Self::Some { rows: wanted, of } if wanted < of => Some((wanted as u128 * rows as u128).div_ceil(of as u128) as usize),
+            _ => None,
+        }
+    }
 }
 
 impl<F: Real> Method for FullScores<F> {
@@ -34,7 +60,12 @@ impl<F: Real> Method for FullScores<F> {
     }
 
     fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ScoreAgent<F>> {
-        Ok(ScoreAgent { loss: self.problem.open(id, usize::MAX)?, parameters: self.problem.model.dim() })
+        let mut loss = self.problem.open(id, usize::MAX)?;
+        let batch = self.rows.of_agent(loss.rows());
+        if let Some(batch) = batch {
+            loss.set_batch(batch);
+        }
+        Ok(ScoreAgent { loss, parameters: self.problem.model.dim(), has_minibatches: batch.is_some() })
     }
 }
 
@@ -78,6 +109,7 @@ impl<F: Real> Server<FullScores<F>> for ScoreServer<F> {
 pub struct ScoreAgent<F: Real> {
     loss: LocalLoss<F>,
     parameters: usize,
+    has_minibatches: bool,
 }
 
 impl<F: Real> Agent<FullScores<F>> for ScoreAgent<F> {
@@ -90,7 +122,12 @@ impl<F: Real> Agent<FullScores<F>> for ScoreAgent<F> {
     fn perform(&mut self, _task: &(), body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
         let draws = ArrayView2::from_shape((body.len() / self.parameters, self.parameters), &body)?;
         let mut scores = Array2::zeros(draws.dim());
-        self.loss.add_score(draws, 0, scores.view_mut(), cx);
+        if self.has_minibatches {
+            let each = draws.axis_chunks_iter(Axis(0), 1).zip(scores.axis_chunks_iter_mut(Axis(0), 1));
+            (0..).zip(each).for_each(|(step, (draw, score))| self.loss.add_score(draw, step, score, cx));
+        } else {
+            self.loss.add_score(draws, 0, scores.view_mut(), cx);
+        }
         Ok(((), scores.into_raw_vec_and_offset().0.into()))
     }
 }

@@ -419,7 +419,7 @@ fn bad_settings_and_data_are_refused() {
         ("width = 4096", "weights; at most 4294967296 are possible"),
         ("width = 0", "width: must be from 1 to 4096, not 0"),
         ("prior_precision = 0.0", "prior_precision: must be"),
-        ("loss = \"gaussian\"", "loss: = \"gaussian\" does not fit targets that are classes"),
+        ("loss = \"gaussian\"", "loss = \"gaussian\" does not fit targets that are classes"),
     ] {
         let error = read(text).build(&schema).unwrap_err().to_string();
         assert!(error.contains(message), "{text}: {error}");
@@ -437,10 +437,7 @@ fn bad_settings_and_data_are_refused() {
     }
     let one_pixel = ConvolutionalSettings { layers: vec![LayerSettings::new(4, 2); 3], ..ConvolutionalSettings::default() };
     let error = one_pixel.build(&schema).unwrap_err().to_string();
-    assert!(
-        error.contains("normalization: = \"filter_response\" needs images of several pixels, and layer 3 has one"),
-        "{error}"
-    );
+    assert!(error.contains("normalization = \"filter_response\" needs images of several pixels, and layer 3 has one"), "{error}");
     // Images with one channel need not say so.
     assert!(default.build(&DataSchema { shape: vec![8, 8], ..schema.clone() }).is_ok());
 

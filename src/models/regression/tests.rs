@@ -401,7 +401,7 @@ fn priors_in_original_units_follow_the_scaling_of_the_data() {
     ] {
         let message =
             LinearSettings { prior, ..settings.clone() }.build(&DataSchema { scales, ..data.clone() }).unwrap_err().to_string();
-        assert!(message.starts_with("prior_units: = \"original\" does not suit") && message.contains(says), "{message}");
+        assert!(message.starts_with("prior_units = \"original\" does not suit") && message.contains(says), "{message}");
     }
 }
 

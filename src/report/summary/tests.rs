@@ -162,7 +162,7 @@ fn other_folders_and_files_are_refused() {
         let begun = tempfile::tempdir().unwrap();
         std::fs::write(file(begun.path()), "content").unwrap();
         let message = refused(begun.path());
-        assert!(message.contains("not finished") && message.contains("mpibayes run FILE.toml --output"), "{message}");
+        assert!(message.contains("not finished") && message.contains("mpibayes resume"), "{message}");
     }
     let foreign = folder.path().join("x.h5");
     std::fs::write(&foreign, "hello").unwrap();
