@@ -184,10 +184,15 @@ fn main() -> anyhow::Result<()> {
         let is_stale = before.as_ref().is_some_and(|kept| !kept.origin.is_same(now));
         if arguments.confirm {
             let Some(mut kept) = before else { continue };
-            match kept.confirm(row, now).with_context(|| format!("the quick version of {}", row.id))? {
-                Confirmation::UpToDate => {}
-                Confirmation::Confirmed => eprintln!("reproduce: {}: the quick version gives the same numbers", row.id),
-                Confirmation::Stale(why) => {
+            match kept.confirm(row, now) {
+                Err(error) => {
+                    eprintln!("reproduce: {}: the quick version has ended early: {error:#}", row.id);
+                    broken.push(row.id);
+                    continue;
+                }
+                Ok(Confirmation::UpToDate) => {}
+                Ok(Confirmation::Confirmed) => eprintln!("reproduce: {}: the quick version gives the same numbers", row.id),
+                Ok(Confirmation::Stale(why)) => {
                     eprintln!("reproduce: {} is stale: {why}", row.id);
                     continue;
                 }
@@ -203,9 +208,8 @@ fn main() -> anyhow::Result<()> {
         let since = Instant::now();
         let outcome = row.carry_out(effort);
         let seconds = since.elapsed().as_secs_f64();
-        let quick = if arguments.quick { Ok(None) } else { Quick::of(row).map(Some) };
-        let (outcome, quick) = match outcome.and_then(|outcome| Ok((outcome, quick?))) {
-            Ok(outcomes) => outcomes,
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
             Err(error) => {
                 eprintln!("reproduce: {} has ended early, and its former result is kept: {error}", row.id);
                 broken.push(row.id);
@@ -218,6 +222,14 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
+        let quick = if arguments.quick { Ok(None) } else { Quick::of(row).map(Some) };
+        let quick = quick.unwrap_or_else(|error| {
+            eprintln!(
+                "reproduce: {}: the quick version has ended early, so that the result cannot be confirmed later: {error}",
+                row.id
+            );
+            None
+        });
         let kept = Kept::new(outcome, seconds, now.clone(), quick);
         kept.write(&place(row))?;
         eprintln!("reproduce: {}: {}", row.id, kept.said(row));
@@ -254,8 +266,8 @@ const RULE: &str = "A claim is about the mean of a number that is computed once 
 standard error. It holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is \
 *reproduced* if all of its claims hold, *refuted* if one of the paper's does not, and *undecided* otherwise; that all means are contrary is said \
 if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster alone is *by construction*. A row without \
-claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings, and \
-its quick version (fewer seeds and rounds) does not give the same numbers with those of now. Any row has *failed* if a claim or a check of ours fails, or a mean is not a number.";
+claims of the paper *holds (ours)*. The numbers of a *stale* row are of earlier code, tests or settings; if \
+only code has changed, and the quick version of a row (fewer seeds and rounds) still gives the same numbers, the row is not stale. Any row has *failed* if a claim or a check of ours fails, or a mean is not a number.";
 
 /// A row with its result, if it has one, and whether the sources or settings have changed since.
 struct Known<'a> {

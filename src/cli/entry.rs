@@ -28,7 +28,7 @@ const NO_WHOLE_NUMBER: &str = "invalid digit found in string";
 fn exit_with(usage: &clap::Error) -> ! {
     let text = usage.render().to_string();
     if text.contains(NO_WHOLE_NUMBER) {
-        eprint!("{}", text.replace(NO_WHOLE_NUMBER, "write a whole number"));
+        eprint!("{}", text.replace(NO_WHOLE_NUMBER, "write a whole number, 0 or larger"));
         std::process::exit(usage.exit_code());
     }
     usage.exit()

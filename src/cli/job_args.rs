@@ -25,7 +25,7 @@ pub struct JobArgs {
 #[derive(clap::Args, Debug)]
 pub struct TimeLimit {
     /// Save and stop before this time is over: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
-    #[arg(long, value_name = "TIME", value_parser = parse_limit, overrides_with = "max_time")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, overrides_with = "max_time")]
     pub max_time: Option<Duration>,
 }
 
@@ -79,8 +79,6 @@ impl JobArgs {
 /// Units of time, each with its seconds.
 const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
 
-/// With less time a run would save itself, stop, and never come to its end.
-const SHORTEST_LIMIT: Duration = Duration::from_secs(5);
 /// The shortest silence that is worth a message.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
 
@@ -88,13 +86,6 @@ fn parse_silence(typed: &str) -> Result<Duration, String> {
     match parse_duration(typed)? {
         silence if silence.is_zero() || silence >= SHORTEST_SILENCE => Ok(silence),
         _ => Err("give at least 1s, or 0 to wait forever".into()),
-    }
-}
-
-fn parse_limit(typed: &str) -> Result<Duration, String> {
-    match parse_duration(typed)? {
-        limit if limit >= SHORTEST_LIMIT => Ok(limit),
-        _ => Err(format!("give at least {} s: a run keeps some seconds of it to save itself", SHORTEST_LIMIT.as_secs())),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Files that a command writes: what they may replace.
 
 use crate::data::hdf;
-use crate::partial::PartialFile;
-use crate::results::is_file_of_run;
+use crate::results::{check_writable, is_file_of_run};
 use anyhow::{Context, bail, ensure};
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +16,7 @@ pub(super) enum Content {
 }
 
 /// Checks that nothing is lost when a command that reads `inputs` writes a file. An existing file may be replaced with `--force`, but not an input,
-/// nor a file of a run that is an input.
+/// nor a file of a run.
 ///
 /// # Errors
 /// If something would be lost, or `output` is no place for a file.
@@ -28,7 +27,9 @@ pub(super) fn check<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> anyhow::Result<()> {
     let shown = output.display();
-    if !is_existing_file(output)? {
+    let exists = is_existing_file(output)?;
+    ensure!(!is_file_of_run(output), "{shown}: this is the name of a file of the run in this folder: choose another name");
+    if !exists {
         return Ok(());
     }
     let canonical = output.canonicalize().with_context(|| shown.to_string())?;
@@ -36,9 +37,6 @@ pub(super) fn check<'a>(
         // An input that is missing is reported by those who read it.
         let Ok(input) = input.canonicalize() else { continue };
         ensure!(input != canonical, "{shown}: the output would replace this input file: choose another name");
-        if input.is_dir() && is_file_of_run(&input, &canonical) {
-            bail!("{shown}: the output would replace this file of the run: choose another name");
-        }
     }
     ensure!(force, "{shown}: this file exists; choose another name, or replace it with --force");
     if content == Content::Text && begins_with(output, &hdf::SIGNATURE) {
@@ -77,8 +75,9 @@ pub(super) fn check_in_advance(output: &Path, begin: &str, what: &str) -> anyhow
             "{shown}: this file is not {what}, so it is not replaced: choose another name"
         );
     }
-    let partial = PartialFile::new(output);
-    File::create(partial.path()).map(drop).with_context(|| format!("{shown}: cannot write here"))
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "{shown}: there is no such folder");
+    check_writable(folder).with_context(|| shown.to_string())
 }
 
 #[cfg(test)]
@@ -103,8 +102,8 @@ mod tests {
         assert!(refused("run/draws.csv", Content::Text, false).contains("--force"));
         assert!(refused("run", Content::Text, true).contains("this is a folder"));
         assert!(refused("rows.csv", Content::Text, true).contains("input file"));
-        for name in ["run/result.h5", "run/config.toml"] {
-            assert!(refused(name, Content::Hdf5, true).contains("file of the run"), "{name}");
+        for name in ["run/result.h5", "run/config.toml", "run/checkpoint.bin"] {
+            assert!(refused(name, Content::Hdf5, true).contains("a file of the run"), "{name}");
         }
         assert!(refused("data.h5", Content::Text, true).contains("HDF5"));
         let device = super::check(Path::new("/dev/null"), Content::Text, true, []).unwrap_err().to_string();
@@ -121,7 +120,7 @@ mod tests {
         let check = |name: &str| check_in_advance(&at(name), "{", "a timeline");
         ["new", "old", "empty"].iter().for_each(|name| check(name).unwrap());
         assert!(check("other").unwrap_err().to_string().contains("is not a timeline, so it is not replaced"));
-        assert!(check("missing/new").unwrap_err().to_string().contains("cannot write here"));
+        assert!(check("missing/new").unwrap_err().to_string().contains("no such folder"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }

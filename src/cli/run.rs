@@ -82,6 +82,7 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     args.one.job.begin(Some(&args.one.limit));
+    termination::announce_long_stops(args.one.job.reporting());
     let output = output(args.output.as_deref(), &args.file)?;
     let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
     launch(registry, &output, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
@@ -100,7 +101,6 @@ pub(super) fn launch(
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
     let current = CurrentRun::new(Some(folder));
-    termination::announce_long_stops(job.reporting());
     let Some(mut world) = job.start_mpi()? else {
         termination::note_faults(&current);
         let run = read()?;
@@ -167,7 +167,7 @@ pub(super) fn carry_out(
         let is_writable =
             if ranks.is_root() { output_file::check_in_advance(path, Timeline::BEGIN, "a timeline") } else { Ok(()) };
         // All ranks begin together.
-        ranks.agree(is_writable.map_err(|error| JobError::OnSomeRank(format!("--timeline {error:#}"))))?;
+        ranks.agree(is_writable.map_err(|error| JobError::Output(format!("--timeline {error:#}"))))?;
         folder.keep_timeline(Arc::new(Timeline::new(ranks.count())));
     }
     start(run, registry, ranks, &mut folder)?;

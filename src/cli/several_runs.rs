@@ -1,6 +1,7 @@
 //! The runs that `mpibayes compare` and `mpibayes plot` are given: their folders, their result files, and folders of sweeps.
 
 use crate::report::{RunResults, runs_of_sweep};
+use crate::results::result_file;
 use anyhow::{bail, ensure};
 use std::path::PathBuf;
 
@@ -28,8 +29,8 @@ impl SeveralRuns {
                         paths.push(run);
                         results.push(opened);
                     }
-                    // `runs/*` also matches folders of figures, runs that have just begun, and damaged ones.
-                    Err(error) if named.len() > 1 && run.is_dir() => {
+                    // `runs/*` also matches folders of figures, and runs that have just begun.
+                    Err(error) if named.len() > 1 && run.is_dir() && !result_file(&run).exists() => {
                         eprintln!("mpibayes: left out: {error}")
                     }
                     Err(error) => return Err(error.into()),

@@ -79,13 +79,16 @@ pub(super) fn watch(world: &mut World, max_silence: Duration, current: &CurrentR
 
 /// Says that a run was asked to stop if that takes longer than a moment, because of long tasks.
 pub(super) fn announce_long_stops(reporting: Reporting) {
+    if reporting == Reporting::Quiet {
+        return;
+    }
     std::thread::spawn(move || {
         while !asked_to_stop() {
             std::thread::sleep(POLL);
         }
         std::thread::sleep(TIME_TO_STOP);
         if !HAS_ENDED.load(Ordering::Relaxed) && stop_is_to_be_announced() {
-            reporting.print("asked to stop: the tasks in progress end first, then the run is saved");
+            reporting.print("asked to stop: what is in progress ends first");
         }
     });
 }
@@ -113,7 +116,7 @@ pub(super) fn watch_predictions(world: &mut World) {
 /// Reports what is saved in the folder of a run when the launcher ends the job, by SIGTERM. Rank 0 reports, or rank 1 if rank 0 has died and
 /// therefore no longer locks the folder.
 pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: JobKind) {
-    let (rank, size, current) = (world.rank(), world.size(), current.clone());
+    let (rank, size, current, began) = (world.rank(), world.size(), current.clone(), text::iso_time_now());
     if rank > 1 {
         return;
     }
@@ -128,7 +131,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
         let Some(folder) = current.get() else { return };
         let other_reports = rank == 1 && job_with_lock(&folder).is_some();
         // Then the launcher ends the job because of an error, which was printed.
-        let has_failed = has_failed(&folder);
+        let has_failed = has_failed(&folder, &began);
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !has_failed && !is_finished(&folder).unwrap_or(false) {
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";

@@ -93,7 +93,7 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = args.arrays.as_ref().or(args.html.as_ref());
     if let Some(output) = output {
         let content = if args.arrays.is_some() { Content::Hdf5 } else { Content::Text };
-        output_file::check(output, content, args.force, [args.run.as_path(), &data])?;
+        output_file::check(output, content, args.force, [args.run.as_path(), &data].into_iter().chain(args.by.as_deref()))?;
     }
     if let Some(output) = &args.arrays {
         let size = write_arrays(&model, &corpus, output)?;

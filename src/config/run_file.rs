@@ -175,6 +175,7 @@ impl RunFile {
 /// The message `= 2000 leaves no draws` for a key that is not in the file.
 fn of_default(message: &str) -> Option<String> {
     let (value, rest) = message.strip_prefix("= ")?.split_once(' ')?;
+    value.parse::<f64>().ok()?;
     Some(format!("= {value}, its default, {rest}"))
 }
 

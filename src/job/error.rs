@@ -85,6 +85,9 @@ pub enum JobError {
     /// There is no room for a temporary folder.
     #[error("cannot create a temporary folder: {0}")]
     Folder(std::io::Error),
+    /// A file that is written after the run cannot be written.
+    #[error("{0}")]
+    Output(String),
     /// Something failed on a rank before the method started. All ranks know it; rank 0 reports it.
     #[error("{0}")]
     OnSomeRank(String),

@@ -147,7 +147,10 @@ impl JobData for Table {
         let method = F::method(method, problem);
         let draws = method.draws();
         let drawn_from = if draws == DrawKind::FittedNormal { DrawnFrom::FittedNormal } else { DrawnFrom::Posterior };
-        let scoring = scoring(run.evaluate.bias && run.method.samples(), scored, rows, drawn_from);
+        // Particles of a network lie around several modes, and are judged by what they predict.
+        let is_judged_by_predictions = draws == DrawKind::Particles && model.has_symmetries();
+        let wants_bias = run.evaluate.bias && run.method.samples() && !is_judged_by_predictions;
+        let scoring = scoring(wants_bias, scored, rows, drawn_from);
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
 
         let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };

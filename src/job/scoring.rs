@@ -24,8 +24,12 @@ const MAX_TEMPERATURE_DRAWS: usize = 40;
 const MIN_TEMPERATURE_DRAWS: usize = 10;
 /// With so many parameters that these draws have more values, fewer are used.
 const MAX_TEMPERATURE_VALUES: usize = 4_000_000;
-/// Scores for the temperature are estimated from at most this many rows for each draw.
-const MAX_TEMPERATURE_ROWS: usize = 4096;
+/// The temperature of models with more parameters is not measured: rank 0 would need some 40 bytes for each value of all draws.
+const MAX_TEMPERATURE_PARAMETERS: usize = 1_000_000;
+/// Scores for the temperature are estimated from as many rows as need this many products of a row with a parameter for all draws, about a second
+/// of a core for a dense network, and at least from these.
+const MAX_TEMPERATURE_WORK: usize = 2_000_000_000;
+const MIN_TEMPERATURE_ROWS: usize = 256;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
@@ -34,7 +38,8 @@ pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, 
 pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize, drawn_from: DrawnFrom) -> Option<Scoring> {
     let is_small = problem.model.dim() <= MAX_PARAMETERS;
     // The optimum of variational inference has the temperature 1, whatever the posterior is.
-    (wanted && (is_small || drawn_from == DrawnFrom::Posterior)).then(|| {
+    let has_temperature = drawn_from == DrawnFrom::Posterior && problem.model.dim() <= MAX_TEMPERATURE_PARAMETERS;
+    (wanted && (is_small || has_temperature)).then(|| {
         let scoring: Scoring = match is_small {
             true => Box::new(move |file, ranks, options| score(problem, (rows, drawn_from), file, ranks, options)),
             false => Box::new(move |file, ranks, options| measure_temperature(problem, rows, file, ranks, options)),
@@ -65,7 +70,8 @@ fn measure_temperature<F: Precision>(
         return Ok(None);
     }
     let model = problem.model.clone();
-    let scored = ScoredRows::Some { rows: MAX_TEMPERATURE_ROWS, of: rows };
+    let affordable = (MAX_TEMPERATURE_WORK / (parameters * chains.len().max(1))).max(MIN_TEMPERATURE_ROWS);
+    let scored = ScoredRows::Some { rows: affordable, of: rows };
     let scores = records_of(FullScores { problem, draws: draws.clone(), rows: scored }, ranks, options)?;
     if !ranks.is_root() {
         return Ok(None);
@@ -74,7 +80,7 @@ fn measure_temperature<F: Precision>(
     let (draws, scores) = (matrix(draws.into_iter().map(|value| value.f64()).collect())?, matrix(scores)?);
     let (names, sizes): (Vec<String>, Vec<usize>) =
         model.parts().into_iter().map(|part| (part.name.clone(), part.size())).unzip();
-    let by_draw = temperature::by_draw(draws.view(), scores.view(), &sizes, !model.has_symmetries());
+    let by_draw = temperature::by_draw(draws.view(), scores.view(), &chains, &sizes, !model.has_symmetries());
     let numbers = |counts: &[usize]| counts.iter().map(|&count| count as f64).collect();
     Ok(Some(Grid {
         group: TEMPERATURE.into(),

@@ -94,7 +94,8 @@ impl Judgment {
             .or_else(|| evidence.excess.and_then(widened))
             .or_else(|| agreement.map(|agreement| predictions(agreement, evidence)))
             .or_else(|| not_mixed(group, trajectories.is_some(), evidence.has_own_step, longer))
-            .or_else(|| spread(group, evidence))
+            // The steps of hmc have no bias.
+            .or_else(|| spread(group, evidence).filter(|_| trajectories.is_none() || converged(group).is_none()))
             .unwrap_or_else(|| bias(group, trajectories.is_some(), longer));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
@@ -252,25 +253,33 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
     let temperatures = &evidence.temperatures;
     let is_particles = group.kind == SampleKind::Particles;
     if let Some(wrong) = temperature::worst(temperatures) {
-        let factor = wrong.temperature.max(0.0).sqrt();
-        let factor = match factor > 1.0 {
-            true => format!("sds are {factor:.2} times too large on average"),
-            false => format!("sds are {:.2} times too small on average", factor.recip()),
+        let factor = wrong.temperature.sqrt();
+        let factor = match wrong.temperature {
+            above if above > 1.0 => format!("sds are {factor:.2} times too large on average"),
+            below if below > 0.0 => format!("sds are {:.2} times too small on average", factor.recip()),
+            none if none.is_nan() => "gradients are not finite".into(),
+            _ => "the draws are on their way from where they began".into(),
         };
         let advice = match (is_particles, wrong.temperature > 1.0) {
             (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc".into(),
+            _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.longer),
             _ => change(wrong, &evidence.longer),
         };
         let text = format!("biased: {} ({factor}). To fix this, {advice}", temperature::described(wrong));
         return Some((JudgmentOutcome::Biased, text));
     }
+    let judged = || temperatures.iter().filter(|one| one.is_judged());
     let text = format!(
         "bias unknown: of a model with {} parameters only the average spread is measured, and it is {}. Judge the run by how it predicts \
          test rows, beside other methods",
         text::count(group.parameters),
-        if temperatures.iter().all(Temperature::is_right) { "right within 5 %" } else { "not known well enough" }
+        if judged().all(Temperature::is_right) {
+            "right within 5 %"
+        } else {
+            "not known well enough: a longer run has a smaller error"
+        }
     );
-    (!temperatures.is_empty()).then_some((JudgmentOutcome::Unknown, text))
+    judged().next().map(|_| (JudgmentOutcome::Unknown, text))
 }
 
 /// The judgment if many trajectories diverged: the draws may then miss regions of large curvature.
@@ -342,7 +351,8 @@ fn not_measured(group: &PosteriorGroup) -> String {
     let reason = match group.parameters {
         parameters if parameters > MAX_PARAMETERS => {
             format!(
-                "the model has {} parameters, more than {MAX_PARAMETERS}. Judge it by how it predicts test rows, beside other methods",
+                "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it predicts test \
+                 rows, beside other methods",
                 text::count(parameters)
             )
         }

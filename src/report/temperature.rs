@@ -73,9 +73,9 @@ mod tests {
             variables: vec![
                 ("temperature".into(), vec![0, 1], vec![1.99, 1.0, 2.0, 1.01, 2.01, 0.99]),
                 ("chain".into(), vec![0], chains.to_vec()),
-                ("parameters".into(), vec![1], vec![400.0, 20.0]),
+                ("parameters".into(), vec![1], vec![400.0, 40.0]),
             ],
-            names: vec![("names".into(), 1, vec!["weights_1".into(), "bias_1".into()])],
+            names: vec![("names".into(), 1, vec!["weights_1".into(), "biases_1".into()])],
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
         assert!(described(wrong).contains("of weights_1 is 2.00 ± 0.01"), "{}", described(wrong));
         assert!(!found[1].is_wrong() && worst(&found[1..]).is_none());
         let table = table(&found);
-        assert!(table.contains("bias_1") && table.contains("2.000"), "{table}");
+        assert!(table.contains("biases_1") && table.contains("2.000"), "{table}");
         // A chain that cannot be.
         assert!(read(&grid(&[0.0, 0.0, 1e9])).is_none());
     }

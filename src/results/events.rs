@@ -75,9 +75,9 @@ pub fn note_event(folder: &Path, event: EventKind, text: String) {
     drop(append(folder, &Event::now(event, text)));
 }
 
-/// Whether the last thing that happened to the run in a folder is an error that ended its job.
-pub fn has_failed(folder: &Path) -> bool {
-    read(folder).last().is_some_and(|event| event.event == EventKind::Failed)
+/// Whether the last thing that happened to the run in a folder is an error that ended its job, at this time (ISO 8601, UTC) or later.
+pub fn has_failed(folder: &Path, since: &str) -> bool {
+    read(folder).last().is_some_and(|event| event.event == EventKind::Failed && event.time.as_str() >= since)
 }
 
 /// Adds an event to the file.

@@ -1,6 +1,7 @@
 //! What the folder of a run holds: its files, and the run.
 
 use super::error::{Result, ResultsError};
+use super::events::events_file;
 use super::lock::DIGEST_FILE;
 use super::read::ResultFile;
 use std::ffi::CString;
@@ -55,18 +56,22 @@ pub(super) fn first_config_file(folder: &Path) -> PathBuf {
     folder.join("config-before-extension.toml")
 }
 
-/// Whether a file is one of those that make up the run in a folder. Both paths are canonical.
-pub fn is_file_of_run(folder: &Path, file: &Path) -> bool {
+/// Whether a file, which may not exist, is one of those that make up the run in its folder; false if the folder holds no run.
+pub fn is_file_of_run(file: &Path) -> bool {
+    let folder = file.parent().unwrap_or(Path::new(""));
     let files = [
         result_file,
         checkpoint_file,
         previous_checkpoint_file,
+        damaged_checkpoint_file,
         late_checkpoint_file,
         tuning_file,
         config_file,
         first_config_file,
+        events_file,
     ];
-    files.into_iter().any(|of| of(folder) == file) || folder.join(DIGEST_FILE) == file
+    let is_one = files.into_iter().any(|of| of(folder) == file) || folder.join(DIGEST_FILE) == file;
+    is_one && (config_file(folder).exists() || result_file(folder).exists())
 }
 
 /// Whether the run in a folder is finished, according to its result file. One that is being made longer has a checkpoint again.

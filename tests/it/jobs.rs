@@ -109,10 +109,9 @@ fn a_run_stops_before_its_time_is_over() {
     assert_eq!(ended.stderr.matches("saving, then stopping").count(), 1, "{}", ended.stderr);
     let first = cli.results("run").info().state.done;
     // A second is less than the margin: the job saves as soon as it can.
-    cli.alone(&format!("{long} --max-time 5s")).end(75, &["resuming after round", "stopped and saved"]);
+    cli.alone(&format!("{long} --max-time 1s")).end(75, &["resuming after round", "stopped and saved", "no round was finished"]);
     assert!(cli.results("run").info().state.done >= first);
     cli.refuse_usage(&format!("{long} --max-time soon"), "02:00:00");
-    cli.refuse_usage(&format!("{long} --max-time 4s"), "give at least 5 s");
 }
 
 #[test]

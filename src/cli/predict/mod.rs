@@ -75,7 +75,8 @@ fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Re
     };
     let predicted = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
-        outcome => outcome.with_context(|| place(args))?,
+        Err(error) if is_of_output(&error) => return Err(error.context(format!("{}: cannot write", place(args)))),
+        outcome => outcome?,
     };
     if ranks.is_root() {
         if let Some(partial) = partial {
@@ -85,6 +86,11 @@ fn predict(args: &PredictArgs, registry: &Registry, ranks: &Ranks) -> anyhow::Re
         report(predicted);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the output could not be written: what is read has the name of its file in its errors.
+fn is_of_output(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some() || error.downcast_ref::<csv::Error>().is_some()
 }
 
 /// Reports counts and metrics of the predictions.

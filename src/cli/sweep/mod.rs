@@ -169,7 +169,7 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         (None, true) => None,
         (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
-    let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")))?;
+    let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")), !args.list)?;
     Ok(SweepState { sweep, folder, part, reporting: args.job.reporting(), table, running: 0, has_unreadable: false })
 }
 

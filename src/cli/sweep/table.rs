@@ -30,12 +30,12 @@ struct Row {
 }
 
 impl ResultTable {
-    /// An empty table.
+    /// An empty table, which is written into this file later, or not at all.
     ///
     /// # Errors
     /// If there is a file that is not such a table.
-    pub fn new(path: PathBuf) -> anyhow::Result<Self> {
-        if path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir()) {
+    pub fn new(path: PathBuf, will_be_written: bool) -> anyhow::Result<Self> {
+        if will_be_written && path.parent().is_some_and(Path::is_dir) {
             output_file::check_in_advance(&path, &format!("{FIRST_COLUMN},"), "the table of a sweep")?;
         }
         Ok(Self { path, rows: BTreeMap::new(), columns: Vec::new() })

@@ -9,7 +9,7 @@ use crate::results::events::{EventKind, events_file};
 use crate::results::existing::{damaged_checkpoint_file, result_file};
 use crate::results::grid::Grid;
 use crate::results::read::ResultFile;
-use crate::results::{parts, spool};
+use crate::results::{parts, spool, stop};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -118,8 +118,11 @@ impl RunFolder {
         let Progress { done, total } = self.progress;
         self.note(event, &format!("stopped {how} after round {done} of {total}"));
         let folder = self.path.display();
+        // A script that starts the job again and again would never come to an end.
+        let has_no_time = stop::time_limit().is_some() && done == self.done_before;
+        let remark = if has_no_time { ". Give it more time: no round was finished within --max-time" } else { "" };
         self.print_message(&match self.stopped_unsaved {
-            false => format!("stopped {how} in {folder}; the same command resumes it"),
+            false => format!("stopped {how} in {folder}; the same command resumes it{remark}"),
             true => format!("stopped {how} in {folder}: with the same command {}", self.describe_resumption()),
         });
     }

@@ -81,6 +81,8 @@ pub struct RunFolder {
     has_all_draws: bool,
 
     progress: Progress,
+    /// The rounds that were done when this job began.
+    done_before: u64,
     /// Seconds of the run so far.
     seconds: f64,
     checkpoint_every: Duration,
@@ -139,6 +141,7 @@ impl RunFolder {
             large_grids: Vec::new(),
             has_all_draws: false,
             progress: Progress::default(),
+            done_before: 0,
             seconds: 0.0,
             checkpoint_every,
             saved_at: Instant::now(),

@@ -45,6 +45,7 @@ impl RunFolder {
         // Later draws of an interrupted job are discarded.
         let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
+        self.done_before = self.progress.done;
         self.last_saved = saved.map(|saved| SavedCheckpoint::of(saved, false));
         let rows = saved.iter().flat_map(|saved| &saved.records).filter_map(|record| match record {
             Record::Row(row) => Some(row),

@@ -10,6 +10,7 @@ mod dsgld_scale;
 mod dsvgd;
 mod ec_sghmc;
 mod fedavg;
+mod full_scores;
 mod hmc;
 mod lda;
 mod npv_and_pmd;
