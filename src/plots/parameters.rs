@@ -1,7 +1,6 @@
 //! The parameters that a figure shows: named ones such as `weights_1[0,3]`, or a selection if there are too many.
 
 use super::error::{PlotError, Result};
-use crate::models::Part;
 use crate::results::{Samples, Values};
 
 /// The parameters of a figure.
@@ -58,15 +57,6 @@ impl Selection {
     }
 }
 
-/// The names of the elements of a variable: `weights[age] to weights[stay]`.
-fn names_of(part: &Part) -> String {
-    match part.size() {
-        0 | 1 => part.element_name(0),
-        2 => format!("{}, {}", part.element_name(0), part.element_name(1)),
-        size => format!("{} to {}", part.element_name(0), part.element_name(size - 1)),
-    }
-}
-
 /// The elements with this name, such as `weights[age]`, or with this label, such as `age`.
 fn labelled(samples: &Samples, typed: &str) -> Vec<(String, usize)> {
     let mut start = 0;
@@ -103,7 +93,13 @@ fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
         },
     };
     let Some(at) = samples.parts.iter().position(|part| part.name == name) else {
-        let variables: Vec<String> = samples.parts.iter().map(names_of).collect();
+        // Such as `weights[age] to weights[stay]`.
+        let variables = samples.parts.iter().map(|part| match part.size() {
+            0 | 1 => part.element_name(0),
+            2 => format!("{}, {}", part.element_name(0), part.element_name(1)),
+            size => format!("{} to {}", part.element_name(0), part.element_name(size - 1)),
+        });
+        let variables: Vec<String> = variables.collect();
         return error(format!("there is no parameter {name:?}; the run has {}", variables.join(", ")));
     };
     let start: usize = samples.parts[..at].iter().map(|part| part.size()).sum();
@@ -147,7 +143,6 @@ pub(super) fn counted(number: usize, noun: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::models::Part;
     use crate::results::SampleKind;
     use ndarray::Array3;
 

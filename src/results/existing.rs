@@ -3,7 +3,7 @@
 use super::error::{Result, ResultsError};
 use super::events::events_file;
 use super::lock::DIGEST_FILE;
-use super::read::ResultFile;
+use super::read::{RESULT_FILE, ResultFile};
 use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The result file in the folder of a run, which is first written with the first checkpoint, or earlier if draws fill the memory.
 pub fn result_file(folder: &Path) -> PathBuf {
-    folder.join("result.h5")
+    folder.join(RESULT_FILE)
 }
 
 /// The checkpoint in the folder of a run, which exists until the run is finished.

@@ -4,7 +4,6 @@ use super::POSTERIOR;
 use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
-use super::existing::result_file;
 use super::grid::Grid;
 use super::info::{RunInfo, RunState, VERSION};
 use super::netcdf;
@@ -17,6 +16,9 @@ use crate::number::Number;
 use hdf5::{Dataset, Group, H5Type};
 use ndarray::{Array3, Axis, Ix3, concatenate};
 use std::path::{Path, PathBuf};
+
+/// The name of the result file in the folder of a run.
+pub(super) const RESULT_FILE: &str = "result.h5";
 
 /// A result file, open for reading.
 #[derive(Debug)]
@@ -36,8 +38,7 @@ impl ResultFile {
         std::fs::File::open(path).map_err(ResultsError::io(path, "open"))?;
         let invalid = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
         let foreign = || {
-            let is_in_folder = path == result_file(path.parent().unwrap_or(Path::new("")));
-            invalid(match is_in_folder {
+            invalid(match path.ends_with(RESULT_FILE) {
                 true => "this result file is damaged: restore it, or run again with another --output".into(),
                 false => "this is not a result file of mpibayes: name the folder of a run, such as runs/my".into(),
             })

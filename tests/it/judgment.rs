@@ -77,8 +77,13 @@ fn ranks_measure_the_same_bias() {
 /// A folder with a dataset of 700 rows, 350 features and two classes.
 fn wide() -> Cli {
     let cli = Cli::new();
-    let number =
-        |i: usize, j: usize| (((i * 350 + j) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / f64::from(1 << 24) - 0.5;
+    // SplitMix64.
+    let number = |i: usize, j: usize| {
+        let mut z = ((i * 350 + j + 1) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f64 / f64::from(1 << 24) - 0.5
+    };
     let row = |i: usize| (0..350).map(|j| format!("{:.4}", number(i, j))).collect::<Vec<_>>().join(",");
     let label = |i: usize| if (0..350).map(|j| number(i, j) * (j % 3) as f64).sum::<f64>() > 0.0 { "yes" } else { "no" };
     cli.write("a.csv", (0..700).map(|i| format!("{},{}\n", row(i), label(i))).collect::<String>());
@@ -89,7 +94,8 @@ fn wide() -> Cli {
 #[test]
 fn the_spread_of_many_parameters_is_measured() {
     let cli = wide();
-    let run = langevin(0.02).replace("20000", "3000").replace("batch = 60", "batch = 700");
+    let run =
+        langevin(0.0004).replace("20000", "5000").replace("batch = 60", "batch = 700").replace("normal = 1.0", "normal = 0.1");
     cli.write("small.toml", &run);
     cli.alone("run small.toml")
         .end(0, &["bias unknown: of a model with 351 parameters only the average spread is measured, and it is right"]);
@@ -98,7 +104,7 @@ fn the_spread_of_many_parameters_is_measured() {
     assert_eq!((&temperature["variable"], &temperature["parameters"]), (&"weights".into(), &350.into()));
     assert!((temperature["temperature"].as_f64().unwrap() - 1.0).abs() < 0.05, "{temperature}");
     // Langevin steps inflate the variance in a direction with precision λ by 1/(1 - step · λ/4).
-    let wide = "run small.toml --set method.step=0.08 --output runs/wide --strict";
+    let wide = "run small.toml --set method.step=0.004 --output runs/wide --strict";
     cli.alone(wide).end(3, &["biased: the configurational temperature of weights is 1.", "smaller step"]);
     // Any number of ranks measures the same.
     cli.mpirun(2, "run small.toml --output runs/two").end(0, &["right within 5 %"]);

@@ -1,5 +1,6 @@
-//! Scores that are estimated from some of the rows have the scores of all rows as their mean: |z| is at most 4.5, with a rate of false alarms of
-//! 3e-5 for the four numbers. The control has weights that are wrong by a tenth.
+//! Scores that are estimated from some of the rows have the scores of all rows as their mean.
+//!
+//! |z| is at most 4.5, which has a rate of false alarms of 1.4e-5 for two numbers. The control has weights that are wrong by a tenth.
 
 #![allow(clippy::unwrap_used)]
 
