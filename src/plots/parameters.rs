@@ -143,6 +143,7 @@ pub(super) fn counted(number: usize, noun: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::models::Part;
     use crate::results::SampleKind;
     use ndarray::Array3;
 
