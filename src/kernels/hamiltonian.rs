@@ -267,7 +267,7 @@ mod tests {
         assert!(valid.check(1.0).is_ok());
         for (wrong, message) in [
             (SghmcDynamics { step: 0.0, ..valid }, "step: must be positive, not 0"),
-            (SghmcDynamics { friction: 20.0, ..valid }, "friction = 20 with step = 0.1 is unstable"),
+            (SghmcDynamics { friction: 20.0, ..valid }, "friction = 20.0 with step = 0.1 is unstable"),
             (SghmcDynamics { friction: -1.0, ..valid }, "not -1"),
             (SghmcDynamics { friction: 0.0, ..valid }, "friction: must be above 0, not 0"),
             (SghmcDynamics { gradient_noise: 1.5, ..valid }, "gradient_noise: must be from 0 to"),
