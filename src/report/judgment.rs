@@ -113,7 +113,7 @@ impl Judgment {
 
 /// What is said of moved draws.
 const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. Their shape and \
-                            their mixing are still those of the run in";
+                            their mixing are still those of";
 
 /// The judgment of chains of which one has at most one draw.
 fn single_draws(draws: usize, is_finite: bool, longer: &str) -> Judgment {
