@@ -32,7 +32,7 @@ const MAX_FOUND_ROUNDS: i64 = 10_000_000;
 /// The same for steps.
 const MAX_FOUND_STEPS: i64 = 100_000_000;
 
-/// The key of the excess variance (see [`Tuned`]) among those of the group [`TUNING`].
+/// The key, in the group [`TUNING`], of the factor, less 1, by which the variance of the draws is expected to exceed that of the posterior.
 pub const EXCESS_KEY: &str = "excess_variance";
 
 /// A run's method after what it left open was found.
