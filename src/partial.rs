@@ -62,13 +62,17 @@ impl PartialFile {
     }
 }
 
-/// Synchronizes the folder that has this file.
-pub fn sync_folder_of(file: &Path) -> io::Result<()> {
-    let folder = match file.parent() {
+/// The folder that has this file.
+pub fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
+    }
+}
+
+/// Synchronizes the folder that has this file.
+pub fn sync_folder_of(file: &Path) -> io::Result<()> {
+    File::open(folder_of(file))?.sync_all()
 }
 
 impl Drop for PartialFile {

@@ -1,6 +1,7 @@
 //! Files that a command writes: what they may replace.
 
 use crate::data::hdf;
+use crate::partial::folder_of;
 use crate::results::{check_writable, is_file_of_run};
 use anyhow::{Context, bail, ensure};
 use std::fs::File;
@@ -75,7 +76,7 @@ pub(super) fn check_in_advance(output: &Path, begin: &str, what: &str) -> anyhow
             "{shown}: this file is not {what}, so it is not replaced: choose another name"
         );
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(output);
     ensure!(folder.is_dir(), "{shown}: there is no such folder");
     check_writable(folder).with_context(|| shown.to_string())
 }

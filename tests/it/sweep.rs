@@ -123,6 +123,13 @@ fn the_tasks_of_a_job_array_share_the_runs() {
     cli.alone("sweep sweep.toml --output array --collect").end(1, &says);
     task("2").end(0, &["2 of them in task 2/2"]);
     cli.alone("sweep sweep.toml --output array --collect --csv all.csv").end(0, &["wrote all.csv: 4 of 4 runs"]);
+    // Another file, in the current folder and in one with a name, is not replaced.
+    let rows = cli.read("a.csv");
+    for place in ["a.csv", "./a.csv"] {
+        let typed = format!("sweep sweep.toml --output array --collect --csv {place}");
+        cli.alone(&typed).end(1, &["a.csv: this file is not the table of a sweep, so it is not replaced"]);
+    }
+    assert_eq!(cli.read("a.csv"), rows);
     cli.alone("sweep sweep.toml --output whole").end(0, &[]);
     assert_eq!(table(&at("all.csv")), table(&at("whole/sweep.csv")));
 }

@@ -2,7 +2,7 @@
 
 use super::super::output_file;
 use crate::config::sweep::Sweep;
-use crate::partial::PartialFile;
+use crate::partial::{PartialFile, folder_of};
 use crate::report::communication::Communication;
 use crate::report::summary::Summary;
 use crate::results::{AgentBytes, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
@@ -35,7 +35,8 @@ impl ResultTable {
     /// # Errors
     /// If there is a file that is not such a table.
     pub fn new(path: PathBuf, will_be_written: bool) -> anyhow::Result<Self> {
-        if will_be_written && path.parent().is_some_and(Path::is_dir) {
+        // The folder may be still to be made.
+        if will_be_written && folder_of(&path).is_dir() {
             output_file::check_in_advance(&path, &format!("{FIRST_COLUMN},"), "the table of a sweep")?;
         }
         Ok(Self { path, rows: BTreeMap::new(), columns: Vec::new() })
@@ -86,9 +87,7 @@ impl ResultTable {
     /// If the file cannot be written.
     pub fn write(&self, sweep: &Sweep) -> anyhow::Result<()> {
         let place = || format!("{}: cannot write", self.path.display());
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).with_context(place)?;
-        }
+        std::fs::create_dir_all(folder_of(&self.path)).with_context(place)?;
         let partial = PartialFile::new(&self.path);
         let mut csv = csv::Writer::from_path(partial.path()).with_context(place)?;
         let fixed = ["step".to_owned(), "final".to_owned()];

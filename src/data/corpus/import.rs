@@ -8,6 +8,7 @@ use super::write::CorpusWriter;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::{Source, file_name};
 use crate::lda::Bag;
+use crate::partial::folder_of;
 use crate::random::Seed;
 use std::path::{Path, PathBuf};
 
@@ -124,11 +125,7 @@ impl TestDocuments {
 /// output remains.
 pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusReport> {
     let CorpusImport { input, held_out: requested, scored, seed } = import;
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut shuffle = Shuffle::new(folder, *seed)?;
+    let mut shuffle = Shuffle::new(folder_of(output), *seed)?;
     let mut sorted = SortedEntries::default();
     let (words, CorpusSize { documents, words: vocabulary_size }, text) = input.read(&mut |number, entries| {
         sorted.set(entries);
