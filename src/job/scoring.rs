@@ -65,19 +65,13 @@ fn measure_temperature<F: Precision>(
         Ok((places.into_iter().map(|place| place.0).collect(), draws))
     };
     let (chains, draws) = ranks.agree(read())?;
-    let is_finite = draws.iter().all(|value| value.is_finite());
-    if ranks.broadcast(&[u8::from(is_finite && chains.len() >= MIN_TEMPERATURE_DRAWS)]) != [1] {
-        return Ok(None);
-    }
     let model = problem.model.clone();
-    let affordable = (MAX_TEMPERATURE_WORK / (parameters * chains.len().max(1))).max(MIN_TEMPERATURE_ROWS);
+    // From what all ranks know: only rank 0 has the draws.
+    let affordable = (MAX_TEMPERATURE_WORK / (parameters * most)).max(MIN_TEMPERATURE_ROWS);
     let scored = ScoredRows::Some { rows: affordable, of: rows };
-    let scores = records_of(FullScores { problem, draws: draws.clone(), rows: scored }, ranks, options)?;
-    if !ranks.is_root() {
+    let Some(ScoredDraws { draws, scores }) = scores_at(problem, draws, MIN_TEMPERATURE_DRAWS, scored, ranks, options)? else {
         return Ok(None);
-    }
-    let matrix = |values: Vec<f64>| matrix_of(values, (chains.len(), parameters));
-    let (draws, scores) = (matrix(draws.into_iter().map(|value| value.f64()).collect())?, matrix(scores)?);
+    };
     let (names, sizes): (Vec<String>, Vec<usize>) =
         model.parts().into_iter().map(|part| (part.name.clone(), part.size())).unzip();
     let by_draw = temperature::by_draw(draws.view(), scores.view(), &chains, &sizes, !model.has_symmetries());
@@ -94,8 +88,37 @@ fn measure_temperature<F: Precision>(
     }))
 }
 
-fn matrix_of(values: Vec<f64>, shape: (usize, usize)) -> Result<Array2<f64>, JobError> {
-    Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
+/// Draws with their scores, both M × d.
+struct ScoredDraws {
+    draws: Array2<f64>,
+    scores: Array2<f64>,
+}
+
+/// Computes the scores at draws, which are with them on rank 0; none on other ranks, or where there are fewer draws than `least` or some are not
+/// finite. Every rank calls this, and rank 0 has the draws.
+fn scores_at<F: Precision>(
+    problem: Problem<F>,
+    draws: Vec<F>,
+    least: usize,
+    rows: ScoredRows,
+    ranks: &Ranks,
+    options: &JobOptions,
+) -> Result<Option<ScoredDraws>, JobError> {
+    let parameters = problem.model.dim();
+    let is_scored = draws.iter().all(|value| value.is_finite()) && draws.len() >= least * parameters;
+    if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
+        return Ok(None);
+    }
+    let scores = records_of(FullScores { problem, draws: draws.clone(), rows }, ranks, options)?;
+    if !ranks.is_root() {
+        return Ok(None);
+    }
+    let shape = (draws.len() / parameters, parameters);
+    let matrix = |values: Vec<f64>| {
+        Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
+    };
+    let draws = matrix(draws.into_iter().map(|value| value.f64()).collect())?;
+    Ok(Some(ScoredDraws { draws, scores: matrix(scores)? }))
 }
 
 fn score<F: Precision>(
@@ -106,25 +129,14 @@ fn score<F: Precision>(
     options: &JobOptions,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
-    let needed = draws_needed(parameters);
     let read = || -> Result<Vec<F>, JobError> {
         let Some(file) = file? else { return Ok(Vec::new()) };
         let draws = evenly_spaced_draws::<F>(&file, draws_wanted(parameters, rows))?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
     let draws = ranks.agree(read())?;
-    let is_finite = draws.iter().all(|value| value.is_finite());
-    let is_scored = is_finite && draws.len() >= needed * parameters;
-    if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
-        return Ok(None);
-    }
-    let scores = records_of(FullScores { problem, draws: draws.clone(), rows: ScoredRows::All }, ranks, options)?;
-    if !ranks.is_root() {
-        return Ok(None);
-    }
-    let shape = (draws.len() / parameters, parameters);
-    let matrix = |values: Vec<f64>| matrix_of(values, shape);
-    Ok(Some(scores_grid(&matrix(draws.into_iter().map(|value| value.f64()).collect())?, &matrix(scores)?, drawn_from)))
+    let scored = scores_at(problem, draws, draws_needed(parameters), ScoredRows::All, ranks, options)?;
+    Ok(scored.map(|ScoredDraws { draws, scores }| scores_grid(&draws, &scores, drawn_from)))
 }
 
 /// Draws with their scores (both M × d), for the result file.

@@ -113,6 +113,25 @@ fn the_spread_of_many_parameters_is_measured() {
     assert!(cli.stdout("summary runs/small").contains("configurational temperature (1 for draws from the posterior"));
 }
 
+/// Scores at draws of very many parameters are estimated from some of the rows, the same on any number of ranks.
+#[test]
+fn ranks_estimate_the_same_temperature_from_some_of_the_rows() {
+    let cli = Cli::new();
+    // 40 draws of 100,000 parameters leave time for 500 of 1,000 rows.
+    let row = |i: usize| format!("{} {}:1 {}:1 100000:{}\n", i % 2, 1 + i % 7, 10 + (i * i) % 11, 1 + i % 3);
+    cli.write("a.svm", (0..1000).map(row).collect::<String>());
+    cli.alone("import libsvm a.svm -o a.h5").end(0, &[]);
+    let run = "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\nintercept_scale = 1.0\n\
+               [method]\nname = \"dsgld\"\nchains = 2\nrounds = 60\ntrajectory = 5.0\nbatch = 100\nburn_in = 100\nthin = 10\n\
+               step = { constant = 0.01 }\n";
+    cli.write("run.toml", run);
+    cli.alone("run run.toml --output one").end(0, &[]);
+    cli.mpirun(2, "run run.toml --output two").end(0, &[]);
+    let measured = |run: &str| cli.results(run).grid("configurational_temperature").unwrap().unwrap();
+    assert!(measured("one").array("temperature").unwrap().iter().all(|value| value.is_finite()));
+    assert_eq!(measured("one"), measured("two"));
+}
+
 #[test]
 fn a_run_says_why_its_bias_was_not_measured() {
     let cli = folder();
