@@ -148,7 +148,7 @@ pub fn make(args: &MakeArgs) -> anyhow::Result<String> {
 }
 
 fn make_rows(args: &MakeArgs, generator: Generator) -> anyhow::Result<String> {
-    if args.output.extension().is_some_and(|extension| extension == "h5") {
+    if is_hdf5(&args.output) {
         bail!("{}: {} is written as CSV: name a .csv file, and import it", args.output.display(), generator.name());
     }
     let output = &args.output;
@@ -174,7 +174,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
     let documents = args.topics.documents.unwrap_or(20_000);
     let beside = beside(output);
     check(args, output)?;
-    let is_dataset = output.extension().is_some_and(|extension| extension == "h5");
+    let is_dataset = is_hdf5(output);
     let test_documents = args.topics.test_documents;
     ensure!(
         is_dataset || test_documents.is_none(),
@@ -243,10 +243,14 @@ fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
+/// Whether a file is HDF5, by its name.
+fn is_hdf5(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "h5")
+}
+
 /// Refuses to replace an existing file without `--force`.
 fn check(args: &MakeArgs, output: &Path) -> anyhow::Result<()> {
-    let is_hdf5 = output.extension().is_some_and(|extension| extension == "h5");
-    output_file::check(output, if is_hdf5 { Content::Hdf5 } else { Content::Text }, args.force, [])
+    output_file::check(output, if is_hdf5(output) { Content::Hdf5 } else { Content::Text }, args.force, [])
 }
 
 /// Writes a file, which appears whole or not at all, compressed if its name says so; its size, and what `write` gives.

@@ -5,8 +5,8 @@ use crate::cluster::mpi::World;
 use crate::cluster::observe_faults;
 use crate::log;
 use crate::results::{
-    EventKind, Reporting, asked_to_stop, checkpoint_file, has_checkpoint, has_failed, is_finished, job_with_lock, note_event,
-    stop_is_to_be_announced, was_terminated,
+    EventKind, Reporting, asked_to_stop, checkpoint_file, claim_announcement_of_stop, has_checkpoint, has_failed, is_finished,
+    job_with_lock, note_event, was_terminated,
 };
 use crate::text;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ pub(super) fn announce_long_stops(reporting: Reporting) {
             std::thread::sleep(POLL);
         }
         std::thread::sleep(TIME_TO_STOP);
-        if !HAS_ENDED.load(Ordering::Relaxed) && stop_is_to_be_announced() {
+        if !HAS_ENDED.load(Ordering::Relaxed) && claim_announcement_of_stop() {
             reporting.print("asked to stop: what is in progress ends first");
         }
     });

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// What is wrong with bytes that are no text, after the name of what they are.
+pub(crate) const NOT_UTF8: &str = "is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8";
+
 /// Where in a file a problem lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -71,10 +71,18 @@ pub fn by_draw(
 ) -> Vec<f64> {
     let mut found = Vec::with_capacity(draws.nrows() * sizes.len());
     let has_other_chains = chains.iter().any(|chain| *chain != chains[0]);
-    for (place, (draw, score)) in draws.rows().into_iter().zip(scores.rows()).enumerate() {
+    let mean_of_others = |place: usize| {
         let is_other = |other: usize| if has_other_chains { chains[other] != chains[place] } else { other != place };
-        let others: Vec<usize> = (0..draws.nrows()).filter(|&other| is_centered && is_other(other)).collect();
-        let center = draws.select(Axis(0), &others).mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(draw.len()));
+        let others: Vec<usize> = (0..draws.nrows()).filter(|&other| is_other(other)).collect();
+        draws.select(Axis(0), &others).mean_axis(Axis(0))
+    };
+    let mut center = Array1::zeros(draws.ncols());
+    for (place, (draw, score)) in draws.rows().into_iter().zip(scores.rows()).enumerate() {
+        // The draws of a chain have the same.
+        let is_new = place == 0 || !has_other_chains || chains[place] != chains[place - 1];
+        if is_centered && is_new {
+            center = mean_of_others(place).unwrap_or(center);
+        }
         let mut first = 0;
         for &size in sizes {
             let products = (first..first + size).map(|j| (center[j] - draw[j]) * score[j]);

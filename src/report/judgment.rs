@@ -111,6 +111,9 @@ impl Judgment {
     }
 }
 
+/// What to do about particles that are too close to each other.
+const MORE_PARTICLES: &str = "take more particles; the approximation of the method may not fit either: compare with hmc";
+
 /// What is said of moved draws.
 const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. Their shape and \
                             their mixing are still those of";
@@ -261,7 +264,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
             _ => "the draws are on their way from where they began".into(),
         };
         let advice = match (is_particles, wrong.temperature > 1.0) {
-            (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc".into(),
+            (true, false) => MORE_PARTICLES.into(),
             _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.longer),
             _ => change(wrong, &evidence.longer),
         };
@@ -351,8 +354,8 @@ fn not_measured(group: &PosteriorGroup) -> String {
     let reason = match group.parameters {
         parameters if parameters > MAX_PARAMETERS => {
             format!(
-                "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it predicts test \
-                 rows, beside other methods",
+                "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it \
+                 predicts test rows, beside other methods",
                 text::count(parameters)
             )
         }
@@ -388,7 +391,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
         }
         (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
-        (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc",
+        (true, false) => MORE_PARTICLES,
         (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
         (false, false) => &run_longer,
     };

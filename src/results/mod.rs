@@ -73,7 +73,7 @@ pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
 pub use stop::{
-    ask_to_stop, asked as asked_to_stop, is_to_be_announced as stop_is_to_be_announced, limit_time, listen, was_terminated,
+    ask_to_stop, asked as asked_to_stop, claim_announcement as claim_announcement_of_stop, limit_time, listen, was_terminated,
     withdraw_request,
 };
 pub use table::Table;

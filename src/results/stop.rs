@@ -61,8 +61,8 @@ pub fn withdraw_request() {
     ANNOUNCED.store(false, Ordering::Relaxed);
 }
 
-/// Whether the user is still to be told that the run stops. The caller tells it.
-pub fn is_to_be_announced() -> bool {
+/// Returns true to the first caller, which tells the user that the run stops.
+pub fn claim_announcement() -> bool {
     !ANNOUNCED.swap(true, Ordering::Relaxed)
 }
 

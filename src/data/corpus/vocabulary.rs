@@ -3,7 +3,7 @@
 use super::limits::MAX_WORDS;
 use super::stop_words;
 use super::tokenizer::Tokenizer;
-use crate::data::error::{DataError, Place, Result};
+use crate::data::error::{DataError, NOT_UTF8, Place, Result};
 use crate::data::readers::lines::lines;
 use crate::data::readers::source::Source;
 use rustc_hash::FxHashMap;
@@ -171,10 +171,7 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     lines(Source::open(path)?.reader, path, |line, row| {
         let content_error = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
         let Ok(word) = std::str::from_utf8(row).map(str::trim) else {
-            return content_error(
-                line,
-                "this is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8".into(),
-            );
+            return content_error(line, format!("this {NOT_UTF8}"));
         };
         match empty_line {
             _ if word.is_empty() => {

@@ -100,22 +100,23 @@ pub(crate) fn open_own(path: &Path, kind: &str) -> Result<(hdf5::File, String)> 
     if found.len() == 0 {
         return Err(refuse("this file is empty".into()));
     }
-    let foreign = || {
+    let foreign = || refuse(format!("this is no {kind} of this program: make one with `mpibayes import`"));
+    let unreadable = || {
         let mut begin = [0; hdf::SIGNATURE.len()];
         if (&opened).read_exact(&mut begin).is_ok() && begin == hdf::SIGNATURE {
             return refuse("this HDF5 file is cut short or damaged: copy it again".into());
         }
-        refuse(format!("this is no {kind} of this program: make one with `mpibayes import`"))
+        foreign()
     };
     let file = hdf::open(path).map_err(|refusal| match refusal {
         Refusal::NotSelfContained(what) => DataError::content(path, Place::File, what),
         Refusal::Unchecked(cause) => DataError::hdf5(path, "open")(cause),
-        Refusal::Unreadable(_) => foreign(),
+        Refusal::Unreadable(_) => unreadable(),
     })?;
     match hdf::read_text(&file, "format").as_deref() {
         Ok(hdf::DATASET_FORMAT) => {}
         Ok(hdf::RESULT_FORMAT) => return Err(refuse(format!("this is the result file of a run, not a {kind}"))),
-        _ => return Err(refuse(format!("this is no {kind} of this program: make one with `mpibayes import`"))),
+        _ => return Err(foreign()),
     }
     let task = hdf::read_text(&file, "task").map_err(DataError::hdf5(path, "read the description"))?;
     Ok((file, task))

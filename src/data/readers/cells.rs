@@ -1,5 +1,6 @@
 //! The values of a row: numbers, dates, the numbers of texts, and the label.
 
+use crate::data::error::NOT_UTF8;
 use crate::data::readers::columns::Role;
 use crate::data::readers::levels::Levels;
 use arrow_array::types::Date32Type;
@@ -207,6 +208,5 @@ fn shortened(field: &str) -> String {
 
 /// A field as text.
 pub(crate) fn text(field: &[u8]) -> std::result::Result<&str, String> {
-    std::str::from_utf8(field)
-        .map_err(|_| "is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8".to_owned())
+    std::str::from_utf8(field).map_err(|_| NOT_UTF8.to_owned())
 }

@@ -1,5 +1,6 @@
 //! The different texts of a column, numbered in the order in which they appear.
 
+use crate::data::error::NOT_UTF8;
 use std::collections::HashMap;
 
 /// The most different texts of a column.
@@ -82,8 +83,7 @@ impl Levels {
         if let Some(&code) = self.codes.get(content) {
             return Ok(code);
         }
-        let name = std::str::from_utf8(content)
-            .map_err(|_| "is not text in UTF-8: convert the file, such as with iconv -f latin1 -t utf8".to_owned())?;
+        let name = std::str::from_utf8(content).map_err(|_| NOT_UTF8.to_owned())?;
         let code = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < MAX_LEVELS);
         let code = code.ok_or_else(|| format!("holds more than {MAX_LEVELS} different texts: leave it out with --drop"))?;
         self.codes.insert(content.into(), code);

@@ -33,16 +33,6 @@ pub enum ScoredRows {
     },
 }
 
-impl ScoredRows {
-    /// How many rows an agent with `rows` rows uses for a draw; none if it uses all.
-    fn of_agent(self, rows: usize) -> Option<usize> {
-        match self {
-            Self::Some { rows: wanted, of } if wanted < of => Some((wanted as u128 * rows as u128).div_ceil(of as u128) as usize),
-            _ => None,
-        }
-    }
-}
-
 impl<F: Real> Method for FullScores<F> {
     const NAME: &'static str = "full_scores";
     type Number = F;
@@ -61,11 +51,14 @@ impl<F: Real> Method for FullScores<F> {
 
     fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ScoreAgent<F>> {
         let mut loss = self.problem.open(id, usize::MAX)?;
-        let batch = self.rows.of_agent(loss.rows());
-        if let Some(batch) = batch {
-            loss.set_batch(batch);
-        }
-        Ok(ScoreAgent { loss, parameters: self.problem.model.dim(), has_minibatches: batch.is_some() })
+        let has_minibatches = match self.rows {
+            ScoredRows::Some { rows, of } if rows < of => {
+                loss.set_share_of_batch(rows, of);
+                true
+            }
+            _ => false,
+        };
+        Ok(ScoreAgent { loss, parameters: self.problem.model.dim(), has_minibatches })
     }
 }
 

@@ -81,6 +81,12 @@ impl<F: Real> LocalLoss<F> {
         self.minibatch = Minibatch::new(self.shard.rows(), batch);
     }
 
+    /// Sets minibatches to this agent's share of one with `batch` of the `all` rows of all agents, and at least one row.
+    pub fn set_share_of_batch(&mut self, batch: usize, all: usize) {
+        let share = (batch as u128 * self.rows() as u128).div_ceil(all.max(1) as u128);
+        self.set_batch(usize::try_from(share).unwrap_or(usize::MAX).max(1));
+    }
+
     /// Adds the diagonal of the Gauss-Newton matrix of L̂_k/α at the particles (N × d) to `curvature`, on the same minibatch as
     /// [`Self::add_score`].
     pub fn add_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {

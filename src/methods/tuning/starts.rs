@@ -70,12 +70,6 @@ impl<F: Real> FindStarts<F> {
         // At most 6000.
         (PASSES * self.rows).div_ceil(self.batch.max(1)).clamp(STEPS[0], STEPS[1]) as u64
     }
-
-    /// How many rows an agent with `rows` rows contributes to a minibatch of `batch` rows over all agents.
-    fn rows_in_minibatch(&self, batch: usize, rows: usize) -> usize {
-        // A share of at most 1.
-        ((batch as f64 * rows as f64 / self.rows.max(1) as f64).ceil() as usize).max(1)
-    }
 }
 
 /// What the server asks for, at the points in the body.
@@ -491,8 +485,7 @@ impl<F: Real> StartAgent<F> {
     /// The scores on this agent's part of a minibatch that has `batch` rows over all agents.
     fn scores(&mut self, points: ArrayView2<F>, batch: usize, minibatch: u64, cx: &Context) -> Array2<F> {
         let mut scores = Array2::zeros(points.raw_dim());
-        let rows = self.method.rows_in_minibatch(batch, self.loss.rows());
-        self.loss.set_batch(rows);
+        self.loss.set_share_of_batch(batch, self.method.rows);
         self.loss.add_score(points, minibatch, scores.view_mut(), cx);
         scores
     }

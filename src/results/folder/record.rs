@@ -294,7 +294,7 @@ impl Recorder for RunFolder {
         if stop::asked() && !self.stop_announced {
             self.stop_announced = true;
             // After SIGTERM there may be no time to save.
-            if !stop::was_terminated() && stop::is_to_be_announced() {
+            if !stop::was_terminated() && stop::claim_announcement() {
                 self.display.announce("saving, then stopping, after the tasks in progress");
             }
         }
