@@ -73,6 +73,13 @@ mkdir -p "${CARGO_TARGET_DIR:-target}"
 venv=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/interop-venv
 # Set even if the installation failed, so that the test fails instead of being skipped.
 export MPIBAYES_PYTHON="$venv/bin/python"
+# Installed while the lints run, because it mostly waits for downloads.
+interop_log=$venv.log
+interop >"$interop_log" 2>&1 &
+interop_job=$!
+python() {
+    wait "$interop_job" || { cat "$interop_log" && return 1; }
+}
 
 if [ -z "$mpi" ]; then
     check scripts scripts
@@ -81,7 +88,7 @@ if [ -z "$mpi" ]; then
     check documentation cargo doc --release --locked --no-deps
     check book bash jobs/docs.sh book
 fi
-check python interop
+check python python
 check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'

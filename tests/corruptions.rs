@@ -7,7 +7,7 @@
 use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use mpibayes::data::corpus::{
-    BagFormat, Corpus, CorpusImport, Input, StopWords, TestDocuments, Text, Vocabulary, WordFilter, import_corpus,
+    BagFormat, Corpus, CorpusImport, Input, StopWords, TestSize, Text, Vocabulary, WordFilter, import_corpus,
 };
 use mpibayes::data::{
     ArrayFile, ArrayImport, ArrayPair, CifarImport, Column, ColumnOptions, Dataset, IdxPair, LibsvmImport, Missing, PngImport,
@@ -308,8 +308,8 @@ fn import_documents(folder: &Path, output: &Path, format: BagFormat) -> Result<(
 }
 
 fn import_input(input: Input, output: &Path) -> Result<()> {
-    let (held_out, seed) = (TestDocuments::Share(0.2), mpibayes::random::Seed(3));
-    import_corpus(&CorpusImport { input, held_out, scored: 0.1, seed }, output).map(drop)
+    let (held_out, seed) = (TestSize::Share(0.2), mpibayes::random::Seed(3));
+    import_corpus(&CorpusImport { input, held_out, scored_share: 0.1, seed }, output).map(drop)
 }
 
 fn import_docword(folder: &Path, output: &Path) -> Result<()> {

@@ -79,6 +79,13 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
             None if args.kinds.is_empty() => {}
             None => {
                 let available: Vec<&str> = run.available()?.into_iter().map(FigureKind::name).collect();
+                if available.contains(&kind.name()) && !args.parameter.is_empty() {
+                    let typed = args.parameter.join(", ");
+                    bail!(
+                        "{path}: cannot draw {:?}: none with the given --parameter {typed}; `mpibayes summary` lists the terms",
+                        kind.name()
+                    );
+                }
                 let available = if available.is_empty() { "nothing".to_owned() } else { available.join(", ") };
                 bail!("{path}: cannot draw {:?}: {}; this run has data for: {available}", kind.name(), kind.missing());
             }
@@ -103,7 +110,7 @@ fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     let path = args.run.display();
     ensure!(
         args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && args.per.is_empty() && !args.details,
-        "{path}: this is the folder of a sweep, whose figures show metrics: name one of its runs to draw more, or see `mpibayes compare --reliability`"
+        "{path}: this folder holds several runs, whose figures show metrics: name one of them to draw more, or see `mpibayes compare --reliability`"
     );
     let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;
     let comparison = Comparison::of(&paths, &results)?;

@@ -1,9 +1,9 @@
 //! The exit codes of mpibayes, for the help, the manual pages and the book.
 
-/// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
+/// The exit code of a run that ended early and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
 pub const STOPPED: u8 = 75;
 
-/// The exit code if draws are not finite, and with `--strict` also if they have not mixed or are biased.
+/// The exit code if draws have diverged: they are not finite. With `--strict` also if they have not mixed or are biased.
 pub const UNUSABLE: u8 = 3;
 
 /// Each exit code with its meaning.

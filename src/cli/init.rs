@@ -24,8 +24,7 @@ pub(super) fn list_names(command: clap::Command, registry: &Registry) -> clap::C
 /// Which method suits what, after the options.
 const METHODS_BY_PURPOSE: &str = "\
 Which method for what:
-  hmc              posteriors without bias, also as a reference for other methods; each step uses all
-                   rows
+  hmc              posteriors without bias, with all rows in each step; a reference for other methods
   sghmc, ec_sghmc  posteriors of many rows that every rank can read
   dsgld            posteriors of many rows that stay where they are; chains travel
   dsvgd, p_dsvgd   posteriors of rows that stay where they are, in few rounds; particles travel

@@ -219,7 +219,7 @@ fn method<D: RunFileKind>(
     let Some(entry) = D::methods(registry).iter().find(|entry| entry.name == name) else {
         if registry.methods().contains(&name) {
             let sentence = format!(
-                "= \"{name}\" is not a method for {}, which the model needs. Choose one of: {}",
+                "= \"{name}\" is not a method for {0}, and the model is for {0}. Choose one of: {1}",
                 D::WORDS.kind,
                 known.join(", ")
             );

@@ -69,6 +69,11 @@ pub enum DataError {
 }
 
 impl DataError {
+    /// Whether there is no such file.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
     pub(crate) fn content(path: &Path, place: Place, what: impl Into<String>) -> Self {
         Self::Content { path: path.to_path_buf(), place, what: what.into() }
     }

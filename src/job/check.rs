@@ -1,9 +1,9 @@
 //! Checks a run before it starts: its keys, its values, its data, and whether they go together.
 
 use super::check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};
-use super::data::{DataFile, schema};
+use super::data::{DataFile, other_kind, schema};
 use super::notes::notes_on_rows;
-use super::prepare::{JobData, other_kind};
+use super::prepare::{JobData, RELATIVE_PATH};
 use super::problem::assign;
 use super::seed_words::seed_words;
 use super::tune::can_be_tuned;
@@ -144,7 +144,7 @@ fn check_run<D: Checked>(
 ) -> Result<CheckReport, Vec<Problem>> {
     let open = data.and_then(D::downcast);
     if let (Some(data), None) = (data, open) {
-        return Err(vec![file.problem(&["data", "file"], other_kind::<D>(data, data.path(), run.model_name()))]);
+        return Err(vec![file.problem(&["data", "file"], other_kind(data, run.model_name(), D::WORDS.kind))]);
     }
     let mut problems = Vec::new();
     let mut sizes = Vec::new();
@@ -407,13 +407,9 @@ impl Checked for Corpus {
 
 /// Opens data and reads the first and the last entry of each split.
 fn open(path: &Path) -> Result<DataFile, String> {
-    let data = DataFile::open(path).map_err(|error| match &error {
-        DataError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => format!(
-            "names {}, which does not exist. `mpibayes import` makes such a file; a relative path counts from the folder in which \
-             mpibayes is started",
-            path.display()
-        ),
-        _ => format!("cannot be used: {error}"),
+    let data = DataFile::open(path).map_err(|error| match error.is_not_found() {
+        true => format!("names {}, which does not exist. `mpibayes import` makes such a file; {RELATIVE_PATH}", path.display()),
+        false => format!("cannot be used: {error}"),
     })?;
     read_ends(&data).map_err(|error| format!("cannot be used: {error}"))?;
     Ok(data)

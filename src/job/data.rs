@@ -93,6 +93,12 @@ pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
     Ok(schema_of(columns, dataset.recipe(), names, (dataset.task(), dataset.classes()), dataset.target_scaling().0))
 }
 
+/// The message for data of another kind than the model is for.
+pub(super) fn other_kind(file: &DataFile, model: &str, wanted: &str) -> String {
+    let path = file.path().display();
+    format!("{path} holds {}, and the model {model} is for {wanted}: choose another model, or another file", file.kind())
+}
+
 /// The schema of rows of this shape with this number of columns, scaled like this.
 pub(super) fn schema_of(
     (shape, columns, scaling): (&[usize], usize, &FeatureScaling),
@@ -145,8 +151,7 @@ pub fn template_for(
         let fits = matches!(file, DataFile::Corpus(_)) == on_corpus;
         if !fits && registry.models().contains(&model) {
             let wanted = if on_corpus { Corpus::WORDS.kind } else { Table::WORDS.kind };
-            let message = format!("{} holds {}, and the model {model} is for {wanted}", file.path().display(), file.kind());
-            return Err(ConfigError::Choice(message).into());
+            return Err(ConfigError::Choice(other_kind(file, model, wanted)).into());
         }
     }
     check_name("method", method, &registry.methods())?;
@@ -225,7 +230,7 @@ fn table_choice<'a>(
             let (ordinal, others): (Vec<&str>, Vec<&str>) = models.into_iter().partition(|name| *name == OrdinalSettings::NAME);
             let candidates = if is_ordered { [ordinal, others].concat() } else { others };
             let suits = |name: &&&str| schema.is_none() || build(name).is_ok();
-            let none = "no model suits these data: classes without an order, if they are more than two, take no groups, offsets or weights: \
+            let none = "no model suits these data: with more than two classes without an order, no model takes groups, offsets or weights: \
                         import without these, or with --classes in their order, or with --task counts if they \
                         are counts";
             let name = *candidates.iter().find(suits).ok_or_else(|| ConfigError::Choice(none.into()))?;

@@ -2,6 +2,7 @@
 
 use crate::cluster::Raw;
 use crate::cluster::codec::{seal, unseal};
+use crate::layout::matrix;
 use crate::methods::Problem;
 use crate::methods::tuning::{Found, Measurement, NoMode};
 use crate::models::{Scaling, Whitened, Whitening};
@@ -40,7 +41,15 @@ impl Space {
         match self {
             Self::Original(_) => None,
             Self::Whitened(coordinates) => Some(coordinates.mode.len()),
-            Self::Scaled(scale) => Some(scale.scale.0.len()),
+            Self::Scaled(scaled) => Some(scaled.scale.0.len()),
+        }
+    }
+
+    /// Whether every starting point has as many numbers as there are parameters.
+    fn has_whole_points(&self) -> bool {
+        match self {
+            Self::Original(_) | Self::Whitened(_) => true,
+            Self::Scaled(scaled) => scaled.starts.0.len().is_multiple_of(scaled.scale.0.len()),
         }
     }
 
@@ -49,7 +58,7 @@ impl Space {
         match self {
             Self::Original(_) => problem,
             Self::Whitened(coordinates) => coordinates.whitened(problem),
-            Self::Scaled(scale) => scale.scaled(problem),
+            Self::Scaled(scaled) => scaled.apply(problem),
         }
     }
 }
@@ -74,6 +83,7 @@ impl Findings {
         let findings: Self = unseal(MAGIC, NAME, bytes)?;
         match (findings.space.dim(), dim) {
             (Some(found), Some(dim)) if found != dim => Err("it is for another number of parameters".into()),
+            _ if !findings.space.has_whole_points() => Err("its starting points do not have all parameters".into()),
             _ => Ok(findings),
         }
     }
@@ -85,7 +95,7 @@ impl Findings {
 pub(super) struct Coordinates {
     /// θ*, the mode.
     pub mode: Array1<f64>,
-    /// −∇ Σ_k L_k/α there.
+    /// The score of the likelihood at the mode, −∇ Σ_k L_k/α with the losses L_k of agents and the temperature α.
     score: Array1<f64>,
     /// L = C⁻ᵀ with the lower Cholesky factor C of the curvature at the mode: upper triangular, L Lᵀ is the inverse of the curvature.
     pub factor: Array2<f64>,
@@ -117,7 +127,7 @@ impl TryFrom<Stored> for Coordinates {
 }
 
 impl Coordinates {
-    /// The coordinates from the records of a search for the mode; the outer result is none if the records are not complete.
+    /// The coordinates from the records of a search for the mode, or why there is no mode; none if the records are not complete.
     pub fn read(records: &[f64], dim: usize) -> Option<Result<Self, NoMode>> {
         if let [code] = records {
             return NoMode::with_code(*code).map(Err);
@@ -147,7 +157,9 @@ pub(super) struct ScaledSpace {
 }
 
 impl ScaledSpace {
-    /// The scale and the noise from the records of a search for starting points; none if they are not complete.
+    /// The scale and the noise from the records of a search for starting points; none if they are not complete. The records are the starting
+    /// points, and then the scale of each parameter, the noise of minibatches and of shards in each, the curvature of the loss, and by what
+    /// factor the step was shortened. The last two are numbers, with which records begin.
     pub fn read(records: &[f64], dim: usize, points: usize, largest_shard: usize) -> Option<(Self, Measurement)> {
         let records = ArrayView2::from_shape((points + 5, dim), records).ok()?;
         let row = |row: usize| records.row(points + row).to_vec();
@@ -159,11 +171,11 @@ impl ScaledSpace {
     }
 
     /// A problem with scaled parameters.
-    fn scaled<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+    fn apply<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
         let (scale, dim) = (ArrayView1::from(&self.scale.0), self.scale.0.len());
         let points = self.starts.0.len() / dim.max(1);
-        // Lengths are checked when findings are made.
-        let Ok(starts) = ArrayView2::from_shape((points, dim), &self.starts.0) else { return problem };
+        // `Findings::from_bytes` has checked the length.
+        let starts = matrix(&self.starts.0, points, dim);
         let scaling = Scaling::new(scale, starts);
         Problem { model: Arc::new(Whitened::scaled(problem.model.clone(), scaling)), ..problem }
     }

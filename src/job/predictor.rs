@@ -243,7 +243,7 @@ impl Predictor {
             return Err(cannot("the run is on documents, not on rows"));
         };
         if !file.info().state.finished {
-            return Err(cannot("the run is not over: the same `mpibayes run` goes on with it, and at its end it can predict"));
+            return Err(cannot("the run is not finished; `mpibayes resume` with its folder resumes it"));
         }
         let grid = file.grid(PREPROCESSING)?.ok_or_else(|| cannot("the run is on no data"))?;
         if !file.has_posterior()? {

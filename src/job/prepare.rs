@@ -1,6 +1,6 @@
 //! A run and its data become a method that a driver can run; tables and corpora implement one trait for this.
 
-use super::data::DataFile;
+use super::data::{DataFile, other_kind};
 use super::error::JobError;
 use super::notes::notes_on_rows;
 use super::pointwise::{Pointwise, pointwise_arrays};
@@ -26,7 +26,6 @@ use crate::metrics::bias::DrawnFrom;
 use crate::models::{Output, Part, require_data};
 use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder, SampleGroup, SampleKind};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A method with all that a job needs to run it.
@@ -39,20 +38,20 @@ pub struct Prepared {
     pub sizes: String,
     /// Remarks on settings that are allowed but perhaps not meant.
     pub notes: Vec<String>,
-    /// The scores at draws that are computed when the run has finished, if any.
+    /// Computes the scores at draws when the run has finished, if they are wanted.
     pub scoring: Option<Scoring>,
-    /// What every draw says of every row, which all ranks compute when the run has finished, if it is wanted.
+    /// Computes the log-likelihood of every row at every draw when the run has finished, if it is wanted.
     pub pointwise: Option<PointwiseOfRun>,
     /// The arrays that the result file gets when the run has finished.
     pub final_arrays: FinalArrays,
-    /// The rounds at the end that a longer run would not have, if the run can be made longer.
+    /// How many of the last rounds are not like those before them, so that a run made longer computes them anew; none if it cannot be made longer.
     pub last_rounds: Option<u64>,
 }
 
 /// Computes the arrays that the result file gets when the run has finished.
 pub type FinalArrays = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
 
-/// Computes what every draw says of every row, from the result file, which rank 0 has. Every rank calls this.
+/// Computes the log-likelihood of every row at every draw from the result file, which rank 0 has. Every rank calls this.
 pub type PointwiseOfRun = Box<dyn FnOnce(Option<&ResultFile>, &Ranks, &mut RunFolder) -> Result<Option<Pointwise>, JobError>>;
 
 /// Data that a job can run on.
@@ -69,7 +68,7 @@ pub trait JobData: RunFileKind {
     /// If the data cannot be split among the agents in this way.
     fn shard_sizes(run: &RunOf<Self>, open: &Self::Open) -> Result<Vec<usize>, DataError>;
 
-    /// Finds what the run leaves to be found, if anything. Every rank calls this.
+    /// Finds the settings that the run file leaves to be found, such as `step = "auto"`, if any. Every rank calls this.
     ///
     /// # Errors
     /// If it cannot be found.
@@ -184,6 +183,7 @@ impl JobData for Table {
             grids.push(preprocessing(&dataset)?);
             if has_predictive_arrays(model.as_ref(), &dataset, &settings) {
                 if !folder.write_draws_of_completed_run(outcome)? {
+                    // The run is stopped, and the job that resumes it computes all of these arrays.
                     return Ok(Vec::new());
                 }
                 let (file, is_chains) = (folder.open_results()?, draws == DrawKind::Chains);
@@ -220,7 +220,7 @@ fn evaluation<F: Precision>(
     wanted.then_some(Evaluation { model, every, test_rows, per_particle, average_from, ksd: ksd_problem, particle_paths })
 }
 
-/// The evaluation of a method with such draws. Chains keep their draws, so that their paths need no evaluation.
+/// The evaluation of a method with such draws, without what it does not need: chains keep their draws, so that they have no further paths.
 fn suited_to<F>(draws: DrawKind, mut evaluation: Evaluation<F>) -> Option<Evaluation<F>> {
     match draws {
         DrawKind::Particles | DrawKind::FittedNormal => Some(evaluation),
@@ -311,20 +311,25 @@ fn ranges(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<Vec<Range<usize>>,
     document_ranges(sizes, corpus.documents(Split::Train), run.settings.agents as usize)
 }
 
+/// From where the paths of run files count.
+pub(super) const RELATIVE_PATH: &str = "a relative path counts from the folder in which mpibayes is started";
+
 /// Opens the data of a run, if it has any.
 ///
 /// # Errors
 /// If the file cannot be read, or is of another kind than the run.
 pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobError> {
     let Some(path) = run.data.as_ref().map(D::file) else { return Ok(None) };
-    let file = DataFile::open(path)?;
+    let file = DataFile::open(path).map_err(|error| match error.is_not_found() {
+        true => ConfigError::Choice(format!(
+            "the data of the run, {}, do not exist: put the file back; {RELATIVE_PATH}",
+            path.display()
+        ))
+        .into(),
+        false => JobError::from(error),
+    })?;
     match D::downcast(&file) {
         Some(_) => Ok(Some(file)),
-        None => Err(ConfigError::Choice(other_kind::<D>(&file, path, run.model_name())).into()),
+        None => Err(ConfigError::Choice(other_kind(&file, run.model_name(), D::WORDS.kind)).into()),
     }
-}
-
-/// The message for data of another kind than the model is for.
-pub(super) fn other_kind<D: RunFileKind>(file: &DataFile, path: &Path, model: &str) -> String {
-    format!("{} holds {}, and the model {model} is for {}", path.display(), file.kind(), D::WORDS.kind)
 }

@@ -19,16 +19,18 @@ pub const DRAWN_FROM: &str = "drawn_from";
 /// The group with the configurational temperature of each variable at some draws.
 pub const TEMPERATURE: &str = "configurational_temperature";
 
-/// The temperature is the mean over at most this many draws, and not measured with fewer than the least.
+/// The temperature is the mean over at most this many draws.
 const MAX_TEMPERATURE_DRAWS: usize = 40;
+/// It is not measured with fewer draws.
 const MIN_TEMPERATURE_DRAWS: usize = 10;
-/// With so many parameters that these draws have more values, fewer are used.
+/// At most this many values, draws × parameters, are read: the more parameters, the fewer draws.
 const MAX_TEMPERATURE_VALUES: usize = 4_000_000;
 /// The temperature of models with more parameters is not measured: rank 0 would need some 40 bytes for each value of all draws.
 const MAX_TEMPERATURE_PARAMETERS: usize = 1_000_000;
-/// Scores for the temperature are estimated from as many rows as need this many products of a row with a parameter for all draws, about a second
-/// of a core for a dense network, and at least from these.
+/// The limit of rows × parameters × draws for the temperature, which a core computes in about a second for a dense network. The more parameters,
+/// the fewer rows.
 const MAX_TEMPERATURE_WORK: usize = 2_000_000_000;
+/// But never fewer rows than these.
 const MIN_TEMPERATURE_ROWS: usize = 256;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
@@ -41,7 +43,7 @@ pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usi
     let has_temperature = drawn_from == DrawnFrom::Posterior && problem.model.dim() <= MAX_TEMPERATURE_PARAMETERS;
     (wanted && (is_small || has_temperature)).then(|| {
         let scoring: Scoring = match is_small {
-            true => Box::new(move |file, ranks, options| score(problem, (rows, drawn_from), file, ranks, options)),
+            true => Box::new(move |file, ranks, options| scores_for_bias(problem, (rows, drawn_from), file, ranks, options)),
             false => Box::new(move |file, ranks, options| measure_temperature(problem, rows, file, ranks, options)),
         };
         scoring
@@ -66,9 +68,9 @@ fn measure_temperature<F: Precision>(
     };
     let (chains, draws) = ranks.agree(read())?;
     let model = problem.model.clone();
-    // From what all ranks know: only rank 0 has the draws.
+    // The same on all ranks, of which only rank 0 knows how many draws there are.
     let affordable = (MAX_TEMPERATURE_WORK / (parameters * most)).max(MIN_TEMPERATURE_ROWS);
-    let scored = ScoredRows::Some { rows: affordable, of: rows };
+    let scored = ScoredRows::Sample { rows: affordable, of: rows };
     let Some(ScoredDraws { draws, scores }) = scores_at(problem, draws, MIN_TEMPERATURE_DRAWS, scored, ranks, options)? else {
         return Ok(None);
     };
@@ -78,6 +80,7 @@ fn measure_temperature<F: Precision>(
     let numbers = |counts: &[usize]| counts.iter().map(|&count| count as f64).collect();
     Ok(Some(Grid {
         group: TEMPERATURE.into(),
+        // Every array has a dimension, also one with a single text.
         dimensions: vec![("scored_draw".into(), chains.len()), ("variable".into(), names.len())],
         variables: vec![
             ("temperature".into(), vec![0, 1], by_draw),
@@ -88,14 +91,14 @@ fn measure_temperature<F: Precision>(
     }))
 }
 
-/// Draws with their scores, both M × d.
+/// Draws with their scores, both draws × parameters.
 struct ScoredDraws {
     draws: Array2<f64>,
     scores: Array2<f64>,
 }
 
-/// Computes the scores at draws, which are with them on rank 0; none on other ranks, or where there are fewer draws than `least` or some are not
-/// finite. Every rank calls this, and rank 0 has the draws.
+/// Computes the scores at draws, which rank 0 has, and returns them there. Returns none on other ranks, and everywhere if there are fewer draws
+/// than `least` or some are not finite. Every rank calls this.
 fn scores_at<F: Precision>(
     problem: Problem<F>,
     draws: Vec<F>,
@@ -121,7 +124,8 @@ fn scores_at<F: Precision>(
     Ok(Some(ScoredDraws { draws, scores: matrix(scores)? }))
 }
 
-fn score<F: Precision>(
+/// Computes the scores from which the bias of draws is measured.
+fn scores_for_bias<F: Precision>(
     problem: Problem<F>,
     (rows, drawn_from): (usize, DrawnFrom),
     file: Result<Option<ResultFile>, JobError>,
@@ -139,11 +143,12 @@ fn score<F: Precision>(
     Ok(scored.map(|ScoredDraws { draws, scores }| scores_grid(&draws, &scores, drawn_from)))
 }
 
-/// Draws with their scores (both M × d), for the result file.
+/// Draws with their scores, both draws × parameters, for the result file.
 pub(super) fn scores_grid(draws: &Array2<f64>, scores: &Array2<f64>, drawn_from: DrawnFrom) -> Grid {
     let values = |matrix: &Array2<f64>| matrix.iter().copied().collect();
     Grid {
         group: SCORES.into(),
+        // Every array has a dimension, also one with a single text.
         dimensions: vec![("scored_draw".into(), draws.nrows()), ("parameter".into(), draws.ncols()), ("one".into(), 1)],
         variables: vec![("draws".into(), vec![0, 1], values(draws)), ("scores".into(), vec![0, 1], values(scores))],
         names: vec![(DRAWN_FROM.into(), 2, vec![drawn_from.name().into()])],

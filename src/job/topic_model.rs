@@ -79,9 +79,7 @@ impl TopicModel {
         };
         let settings = run.model;
         let Some(grid) = file.grid(VOCABULARY)? else {
-            return Err(cannot(
-                "the run is not over: the same `mpibayes run` goes on with it, and at its end it has topics".into(),
-            ));
+            return Err(cannot("the run is not finished; `mpibayes resume` with its folder resumes it".into()));
         };
         let words = grid.list("words").to_vec();
         let lengths = file.lengths(POSTERIOR)?;

@@ -23,7 +23,7 @@ pub enum ModelError {
         layer: usize,
     },
     /// A network is too large.
-    #[error("`hidden` has more than {most} weights")]
+    #[error("`hidden`: the network would have more than {most} weights; take fewer or smaller layers")]
     TooManyWeights {
         /// The largest number of weights.
         most: u128,
@@ -33,7 +33,7 @@ pub enum ModelError {
     Classes {
         /// The number of classes of the data.
         classes: usize,
-        /// What the model supports.
+        /// What to do, after a colon or another mark.
         hint: &'static str,
     },
     /// The loss does not fit the targets.

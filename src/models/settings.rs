@@ -128,7 +128,9 @@ impl From<ModelError> for KeyError {
             ModelError::EmptyLayer { layer } => {
                 Self::invalid("hidden", format!("has width 0 in layer {layer}; every hidden layer needs at least one unit"))
             }
-            ModelError::TooManyWeights { most } => Self::invalid("hidden", format!("has more than {most} weights")),
+            ModelError::TooManyWeights { most } => {
+                Self::invalid("hidden", format!("the network would have more than {most} weights; take fewer or smaller layers"))
+            }
             ModelError::Loss { loss, target } => Self::invalid("loss", format!("= \"{loss}\" does not fit {target}")),
             ModelError::NoFeatures | ModelError::Classes { .. } | ModelError::Target { .. } => {
                 Self::table(format!("does not suit the data: {error}"))

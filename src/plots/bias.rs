@@ -8,14 +8,14 @@ use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
 /// At most this many names of parameters are in the caption.
 const NAMED: usize = 4;
 
-/// With a larger share of the variance of a parameter's score that is not linear, the regression is not accurate.
+/// If a larger share than this of the variance of a parameter's score is not linear in the parameters, the measurement is not accurate.
 const MUCH_NONLINEARITY: f64 = 0.02;
 
 /// The figure of a measured bias of parameters with these names; `None` if there is none.
 pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
     let last = bias.parameters.len().checked_sub(1)? as f64;
     let of_parameters = series(0);
-    let panel = |label: &str, tolerated: [f64; 2], right: f64, values: Vec<(f64, f64, f64)>| {
+    let panel = |label: &str, tolerated: [f64; 2], ideal: f64, values: Vec<(f64, f64, f64)>| {
         let edges = [-0.5, last + 0.5];
         let numbered = |value: fn(&(f64, f64, f64)) -> f64| (0..).map(f64::from).zip(values.iter().map(value)).collect();
         Panel {
@@ -24,7 +24,7 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
             marks: vec![
                 Mark::Band { points: edges.map(|x| (x, tolerated[0], tolerated[1])).to_vec(), color: SHADE },
                 Mark::Line {
-                    points: edges.map(|x| (x, right)).to_vec(),
+                    points: edges.map(|x| (x, ideal)).to_vec(),
                     stroke: Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) },
                     marked: false,
                 },
@@ -57,10 +57,7 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
     let listed: Vec<String> = names.iter().enumerate().take(NAMED).map(|(place, name)| format!("{place} {name}")).collect();
     let more = if names.len() > NAMED { ", ..., in the order of the result file" } else { "" };
     let legend = vec![
-        Key {
-            label: "parameter, with an interval that holds for all together (99 %)".into(),
-            sample: Sample::Marked(of_parameters),
-        },
+        Key { label: "parameter, with a simultaneous 99 % interval".into(), sample: Sample::Marked(of_parameters) },
         Key { label: "tolerated".into(), sample: Sample::Area(SHADE, 0.2) },
     ];
     Some(Figure {

@@ -19,7 +19,7 @@ const FEW_ROWS: u64 = 20;
 /// The bins of runs that differ only in the seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReliabilityCurve {
-    /// The label in the legend, to which the number of seeds is added.
+    /// The label in the legend, to which the number of seeds is added where curves differ in it.
     pub label: String,
     /// The bins of each run.
     pub runs: Vec<Vec<Bin>>,
@@ -31,7 +31,7 @@ impl ReliabilityCurve {
         self.runs.iter().flatten().any(|bin| bin.rows > 0)
     }
 
-    /// The bins that have rows, each with those of all runs: accuracy and confidence are means over rows.
+    /// The bins that have rows, each with the rows of all runs: accuracy and confidence are means over these rows.
     fn pooled(&self) -> Vec<Bin> {
         let mut bins: Vec<Bin> = self.runs.iter().flatten().copied().filter(|bin| bin.rows > 0).collect();
         bins.sort_by(|a, b| a.lower.total_cmp(&b.lower).then(a.upper.total_cmp(&b.upper)));
@@ -117,7 +117,7 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
     let (line, dashed) = diagonal();
     let (mut marks, mut distributions, mut legend) = (vec![line], Vec::new(), Vec::new());
     let mut has_few = false;
-    let seeds: BTreeSet<usize> = curves.iter().map(|curve| curve.runs.len()).collect();
+    let numbers_of_seeds: BTreeSet<usize> = curves.iter().map(|curve| curve.runs.len()).collect();
     for (place, curve) in curves.iter().enumerate() {
         let (stroke, bins) = (series(place), curve.pooled());
         let rows = bins.iter().map(|bin| bin.rows).sum::<u64>() as f64;
@@ -127,15 +127,15 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
         let points = bins.iter().map(|bin| (0.5 * (bin.lower + bin.upper), bin.rows as f64 / rows)).collect();
         distributions.push(Mark::Line { points, stroke, marked: true });
         let label = match curve.runs.len() {
-            runs if seeds.len() > 1 && runs > 1 => format!("{} ({})", curve.label, counted(runs, "seed")),
+            runs if numbers_of_seeds.len() > 1 && runs > 1 => format!("{} ({})", curve.label, counted(runs, "seed")),
             _ => curve.label.clone(),
         };
         legend.push(Key { label, sample: Sample::Marked(stroke) });
     }
     legend.push(Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) });
     let y = Axis { low: Some(0.0), domain: Some((0.0, 1.0)), ..Axis::new("proportion of test rows") };
-    let mut caption = match seeds.last() {
-        Some(&most) if most > 1 && seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
+    let mut caption = match numbers_of_seeds.last() {
+        Some(&most) if most > 1 && numbers_of_seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
         Some(&most) if most > 1 => "Bins of several seeds are weighted by their test rows.".into(),
         _ => String::new(),
     };

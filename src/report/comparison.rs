@@ -397,6 +397,8 @@ impl Entry {
             rounds.flat_map(|round| &round.values).find(|value| value.0 == name).map(|value| value.1)
         };
         let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
+        // A run in progress may have neither yet.
+        let steps = steps.chain((!summary.finished).then_some(summary.rounds_done));
         let mut config = BTreeMap::new();
         let parsed = run.file.info().config.parse::<toml::Table>();
         let parsed =

@@ -440,11 +440,15 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             JudgmentOutcome::Undecided,
             format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
         ),
+        (_, _) if bias.obstacle == Some(Obstacle::ConstantDirection) => constant_direction(is_particles, longer),
+        _ if has_trajectories => (
+            JudgmentOutcome::Unknown,
+            format!("bias unknown: the steps of hmc have no bias, but {}. Run longer{longer}", not_converged(group)),
+        ),
         _ => {
             let reason = match bias.obstacle {
-                Some(Obstacle::ConstantDirection) => return constant_direction(is_particles, longer),
                 Some(Obstacle::TooFewDraws) => "the draws are too few",
-                Some(Obstacle::NoGaussian) | None => {
+                Some(Obstacle::ConstantDirection | Obstacle::NoGaussian) | None => {
                     "around these draws the posterior is too far from a Gaussian for this measurement, for example because effects have \
                      only a few groups. A longer run does not change this"
                 }

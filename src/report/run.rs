@@ -59,7 +59,7 @@ impl RunResults {
     }
 }
 
-/// The runs with results in the folder of a sweep, sorted by name, with numbers by their value; none in the folder of a run.
+/// The runs with results in a folder of several runs, such as that of a sweep, sorted by name, with numbers by their value; none in the folder of a run.
 pub fn runs_of_sweep(folder: &Path) -> Vec<PathBuf> {
     if result_file(folder).exists() || config_file(folder).exists() {
         return Vec::new();
@@ -111,7 +111,7 @@ fn find(run: &Path) -> Result<PathBuf> {
             ),
         )
     } else if !runs_of_sweep(run).is_empty() {
-        ReportError::missing(run, "this is the folder of a sweep: name one of its runs, or see all with `mpibayes compare`")
+        ReportError::missing(run, "this folder holds several runs: name one of them, or see all with `mpibayes compare`")
     } else {
         ReportError::missing(run, "this is not the folder of a run: it contains neither a result file nor a configuration")
     })

@@ -47,8 +47,8 @@ pub enum ResultsError {
     },
     /// The folder holds a run on other data.
     #[error(
-        "{} holds a run that was begun on other data (digest {recorded:.12}, but {found:.12} in {file}): restore its data, choose another \
-         --output, or delete that run",
+        "{} holds a run that was begun on other data (digest {recorded:.12}, but {found:.12} in {file}): restore its data, begin another run \
+         with another --output, or delete that run",
         folder.display()
     )]
     OtherData {
@@ -62,7 +62,7 @@ pub enum ResultsError {
         file: String,
     },
     /// Another job uses the folder.
-    #[error("{} is used by {job}: wait until it ends, or choose another --output", folder.display())]
+    #[error("{} is used by {job}: wait until it ends, or begin another run with another --output", folder.display())]
     InUse {
         /// The folder.
         folder: PathBuf,

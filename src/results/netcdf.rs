@@ -9,11 +9,11 @@ use ndarray::{ArrayView1, ArrayViewD};
 use std::ffi::c_int;
 use std::ops::Range;
 
-/// The length limit for names of dimensions.
+/// The length limit for texts in attributes, which are mostly names of dimensions.
 const MAX_LENGTH: usize = 256;
 /// The type of booleans in xarray.
 const BOOLEANS: &str = "bool";
-/// Entries in a chunk of an unlimited dimension, and of a column over one.
+/// Entries in a chunk of an unlimited dimension, and of a column along it.
 const COORDINATES_CHUNK: usize = 512;
 
 // The hdf5 crate links the C library but does not re-export these functions. `hid_t` is i64 since HDF5 1.10; with an older library
@@ -108,22 +108,22 @@ pub(super) fn empty_variable<T: H5Type>(
     Ok(data)
 }
 
-/// Creates a variable over existing dimensions: the last ones have the lengths `own`, the ones before are unlimited and empty. Chunks hold
+/// Creates a variable over existing dimensions: the last ones have the lengths `fixed`, the ones before are unlimited and empty. Chunks hold
 /// `chunk` entries along the last unlimited dimension, and have checksums. Unwritten values read as [`Cell::MISSING`].
 pub(super) fn growing_variable<T: Cell>(
     group: &Group,
     name: &str,
     dimensions: &[String],
-    own: &[usize],
+    fixed: &[usize],
     chunk: usize,
 ) -> hdf5::Result<()> {
-    let growing = dimensions.len() - own.len();
-    let extents = std::iter::repeat_n(Extent::resizable(0), growing).chain(own.iter().map(|&length| Extent::fixed(length)));
+    let growing = dimensions.len() - fixed.len();
+    let extents = std::iter::repeat_n(Extent::resizable(0), growing).chain(fixed.iter().map(|&length| Extent::fixed(length)));
     let mut chunks = vec![1; growing];
     if let Some(last) = chunks.last_mut() {
         *last = chunk.max(1);
     }
-    chunks.extend(own.iter().map(|&length| length.max(1)));
+    chunks.extend(fixed.iter().map(|&length| length.max(1)));
     let builder = group.new_dataset::<T>().obj_track_times(false).chunk(chunks).fletcher32().fill_value(T::MISSING);
     attach(group, &builder.shape(SimpleExtents::from_vec(extents.collect())).create(name)?, dimensions)
 }
@@ -133,7 +133,7 @@ pub(super) fn mark_as_booleans(group: &Group, name: &str) -> hdf5::Result<()> {
     write_c_string(&*group.dataset(name)?, "dtype", BOOLEANS)
 }
 
-/// Names the dimensions of a variable.
+/// Attaches dimensions to a variable.
 fn attach(group: &Group, data: &Dataset, dimensions: &[String]) -> hdf5::Result<()> {
     let list = dimensions
         .iter()

@@ -69,7 +69,7 @@ pub enum Mistake {
         /// The forms, such as "a table".
         expected: String,
     },
-    /// Anything else, as a sentence that continues the name of the key.
+    /// Anything else: a sentence after the name of the key and a colon, or one such as `= 5 is too small`, which continues the name.
     Invalid(String),
 }
 
@@ -79,7 +79,7 @@ impl KeyError {
         Self { path: vec![key.to_owned()], mistake }
     }
 
-    /// A value of a key, such as `rounds` or `optimizer.plain.step`, that cannot be used; the sentence continues the name of the key.
+    /// A value of a key, such as `rounds` or `optimizer.plain.step`, that cannot be used. [`Mistake::Invalid`] has the form of the sentence.
     pub fn invalid(key: &str, sentence: impl Into<String>) -> Self {
         Self { path: key.split('.').map(str::to_owned).collect(), mistake: Mistake::Invalid(sentence.into()) }
     }
@@ -106,17 +106,16 @@ impl std::fmt::Display for KeyError {
             Mistake::MissingKey(key) => write!(f, "{path}{separator}`{key}` is missing"),
             Mistake::UnknownWord { found, known } => write!(f, "{path}{separator}{}", unknown_word(found, known)),
             Mistake::WrongForm { found, expected } => write!(f, "{path}{separator}must be {expected}, not {found}"),
-            // `= 5 is too small` continues the name of the key.
             Mistake::Invalid(sentence) if sentence.starts_with('=') => write!(f, "{path} {sentence}"),
             Mistake::Invalid(sentence) => write!(f, "{path}{separator}{sentence}"),
         }
     }
 }
 
-/// Checks a value of a key, which `holds` says is in its range.
+/// Checks that a value of a key is in its range: the caller has compared them, and describes the range.
 ///
 /// # Errors
-/// If it is not.
+/// Unless `holds`.
 pub fn in_range(key: &str, value: impl std::fmt::Display, holds: bool, range: &str) -> Result<(), KeyError> {
     if holds {
         return Ok(());
@@ -147,7 +146,7 @@ pub fn unknown_word(found: &str, known: &[String]) -> String {
     format!("\"{found}\" is not known. {}Choose one of: {}", did_you_mean(found, known), known.join(", "))
 }
 
-/// A question after the known word that was probably meant, if there is one.
+/// `Did you mean "x"? `, with a space after it, for the known word that was probably meant; empty if there is none.
 pub fn did_you_mean(found: &str, known: &[String]) -> String {
     let meant = nearest(found, known.iter().map(String::as_str));
     meant.map(|near| format!("Did you mean \"{near}\"? ")).unwrap_or_default()

@@ -56,6 +56,27 @@ fn single_draws_are_not_judged_by_their_spread() {
     assert_eq!(cli.stdout("summary runs/run --get judgment"), "bias unknown\n");
 }
 
+/// Few draws of Hamiltonian chains are not told to be compared with such chains, nor that more draws would not help.
+#[test]
+fn few_hamiltonian_draws_of_a_posterior_that_is_no_gaussian_need_more_draws() {
+    let cli = Cli::new();
+    let label = |i: usize| if (i * 7) % 10 + (i * i) % 7 > 7 { "yes" } else { "no" };
+    cli.write(
+        "g.csv",
+        (0..60).map(|i| format!("{},{},g{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 3, label(i))).collect::<String>(),
+    );
+    cli.succeed("import g.csv --header no --group 3 -o g.h5");
+    cli.succeed("init hmc --data g.h5 -o run.toml");
+    let few = cli
+        .alone("run run.toml --set method.draws=30 --output few")
+        .end(0, &["bias unknown: the steps of hmc have no bias, but "]);
+    let judgment = few.written();
+    assert!(
+        judgment.contains("Run longer (`mpibayes resume few --draws +30`)") && !judgment.contains("ompare with hmc"),
+        "{judgment}"
+    );
+}
+
 #[test]
 fn ranks_measure_the_same_bias() {
     let cli = folder();

@@ -284,7 +284,11 @@ fn the_folder_of_a_sweep_stands_for_its_runs() {
     cli.succeed("plot runs --metric bandwidth --against round --output one.svg");
     let one = cli.read("one.svg");
     assert!(one.contains("mean and sd of 3 seeds") && one.contains("Bandwidth by round"), "{one}");
-    cli.refuse("plot runs posterior", &["runs: this is the folder of a sweep", "name one of its runs"]);
+    cli.refuse("plot runs posterior", &["runs: this folder holds several runs", "name one of them"]);
+    cli.refuse(
+        "plot runs --output runs/sweep.csv",
+        &["--output runs/sweep.csv: this is a file: name a folder, or a file that ends in"],
+    );
     cli.refuse("plot runs --output one.svg", &["one.svg: this is one file for several figures"]);
     cli.refuse("compare runs runs/a-1", &["runs/a-1: this run is given twice"]);
 }

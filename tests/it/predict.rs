@@ -287,6 +287,8 @@ fn rows_that_do_not_match_the_run_are_refused() {
     cli.write("class.csv", "a,b,c,answer\n1,2,3,perhaps\n");
     cli.alone("predict run class.csv --label answer").fail(&["class.csv, line 2", "unknown class \"perhaps\"", "no, yes"]);
     cli.refuse("predict run none.csv", &["none.csv", "cannot open"]);
+    cli.succeed("import train.csv -o untested.h5");
+    cli.refuse("predict run untested.h5 --split test", &["--split test: untested.h5 has no test rows"]);
     cli.refuse("predict none test.csv", &["none: there is no such folder"]);
     // A dataset that matches the run except for unknown classes, or numbers instead of classes.
     let (train, test) = ("a,b,c,answer\n1,2,3,maybe\n4,5,6,no\n2,5,6,yes\n", "a,b,c,answer\n1,2,3,yes\n4,5,6,no\n");

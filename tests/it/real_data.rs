@@ -57,7 +57,7 @@ fn count(eta: f64, row: usize, spread: f64) -> String {
 fn agree(rows: Vec<Vec<String>>, import: &str, model: &str) {
     let cli = Cli::new();
     let has_groups = import.contains("--group");
-    let draws = if has_groups { 8000 } else { 2500 };
+    let draws = if has_groups { 5000 } else { 2500 };
     cli.write("rows.csv", rows.into_iter().map(|row| row.join(",") + "\n").collect::<String>());
     cli.succeed(&format!("import table rows.csv --header no --label last {import} -o rows.h5"));
     for method in ["hmc", "dsgld"] {

@@ -90,7 +90,8 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     cli.succeed("plot claims coefficients --output one.svg --parameter region");
     let svg = cli.read("one.svg");
     assert!(svg.contains(">region[west]<") && !svg.contains(">age<"), "{svg}");
-    cli.alone("plot claims coefficients --parameter nothing").end(1, &["none with the given --parameter"]);
+    cli.alone("plot claims coefficients --parameter nothing")
+        .end(1, &["cannot draw \"coefficients\": none with the given --parameter nothing; `mpibayes summary` lists the terms"]);
     let summary = cli.stdout("summary claims --interval 0.95");
     for says in
         ["in the units of the data (95 % interval)", "rate ratio", "region[south]", "age[missing]", "sd of school", "school[s5]"]

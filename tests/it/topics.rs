@@ -474,7 +474,7 @@ fn shares_of_topics_are_reported_by_a_column_of_a_table() {
     // A row too few for the documents, and no such column.
     cli.write("short.csv", "date\n2023\n");
     cli.refuse("topics run --by short.csv", &["short.csv", "has 1 row,", "needs a row for each imported document"]);
-    cli.refuse("topics run --by by.csv", &["by.csv", "choose one of its columns: id, date"]);
+    cli.refuse("topics run --by by.csv", &["by.csv", "choose one of its columns with --column: id, date"]);
     cli.refuse("topics run --by none.csv", &["none.csv"]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::{OutputArgs, share};
 use crate::data::corpus::{
-    BagFormat, Corpus, CorpusImport, CorpusReport, DEFAULT_SCORED, Input, StopWords, TestDocuments, Text, TextReport, Vocabulary,
+    BagFormat, Corpus, CorpusImport, CorpusReport, DEFAULT_SCORED, Input, StopWords, TestSize, Text, TextReport, Vocabulary,
     VocabularyReport, WordFilter, WordTotals, import_corpus,
 };
 use crate::data::{Format, Source, Split};
@@ -197,11 +197,11 @@ impl DocumentTestArgs {
         let import = CorpusImport {
             input,
             held_out: match (self.test_documents, self.test_fraction) {
-                (Some(number), _) => TestDocuments::Number(number),
-                (None, Some(share)) => TestDocuments::Share(share),
-                (None, None) => TestDocuments::Number(0),
+                (Some(number), _) => TestSize::Number(number),
+                (None, Some(share)) => TestSize::Share(share),
+                (None, None) => TestSize::Number(0),
             },
-            scored: self.scored.unwrap_or(DEFAULT_SCORED),
+            scored_share: self.scored.unwrap_or(DEFAULT_SCORED),
             seed: Seed(self.seed.unwrap_or(1)),
         };
         let found = import_corpus(&import, output)?;
@@ -269,7 +269,7 @@ fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<
     lines.push(("train", split(Split::Train)));
     lines.push(match corpus.documents(Split::Test) {
         0 => ("test", "none: runs cannot evaluate topics; draw some with --test-fraction SHARE".into()),
-        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored))),
+        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored_tokens))),
     });
     lines.push(("words", format!("{}{named}", text::count(corpus.words()))));
     if found.empty > 0 {

@@ -2,6 +2,7 @@
 
 use crate::cli::import::{ChannelsName, DecimalMark, HeaderName, column, delimiter, interval};
 use crate::data::{Column, Delimiter, Split};
+use anyhow::bail;
 use std::path::PathBuf;
 
 /// Rows are predicted in blocks of this size, so that memory does not grow with the file.
@@ -81,12 +82,17 @@ pub struct PredictArgs {
 
 impl PredictArgs {
     /// The part of a dataset or corpus that is predicted.
-    pub(super) fn split(&self, has_test: bool) -> Split {
+    ///
+    /// # Errors
+    /// If the part that was asked for has nothing.
+    pub(super) fn split(&self, has_test: bool, entries: &str) -> anyhow::Result<Split> {
         match self.split {
-            Some(SplitName::Train) => Split::Train,
-            Some(SplitName::Test) => Split::Test,
-            None if has_test => Split::Test,
-            None => Split::Train,
+            Some(SplitName::Train) => Ok(Split::Train),
+            None if !has_test => Ok(Split::Train),
+            Some(SplitName::Test) if !has_test => {
+                bail!("--split test: {} has no test {entries}; without --split, all {entries} are predicted", self.data.display())
+            }
+            Some(SplitName::Test) | None => Ok(Split::Test),
         }
     }
 }

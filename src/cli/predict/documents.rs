@@ -28,7 +28,7 @@ pub(super) fn predict_documents(
 ) -> anyhow::Result<Predicted> {
     let documents = agree(ranks, adopt(args, model))?;
     check_same(ranks, model, &documents)?;
-    let split = args.split(documents.documents(Split::Test) > 0);
+    let split = agree(ranks, args.split(documents.documents(Split::Test) > 0, "documents"))?;
     let (all, rank, count) = (documents.documents(split), ranks.rank() as usize, ranks.count() as usize);
     let block = (MAX_WEIGHTS_AT_ONCE / (model.topics() * count)).clamp(1, BLOCK);
     let bar = ranks.is_root().then(|| progress_bar("documents", COUNT));

@@ -12,7 +12,7 @@ use anyhow::{bail, ensure};
 pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
     refuse_for("a dataset", args, &["label", "header", "delimiter", "decimal", "features-name", "channels", "keep"])?;
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
-    let split = args.split(data.rows(Split::Test) > 0);
+    let split = args.split(data.rows(Split::Test) > 0, "rows")?;
     let labels: Vec<String> = match data.targets(split)? {
         Targets::Classes(indices) => indices.into_iter().map(|class| data.classes()[class as usize].clone()).collect(),
         Targets::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),

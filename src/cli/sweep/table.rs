@@ -30,10 +30,10 @@ struct Row {
 }
 
 impl ResultTable {
-    /// An empty table, which is written into this file later, or not at all.
+    /// An empty table for this file. If it will be written, the file is checked now.
     ///
     /// # Errors
-    /// If there is a file that is not such a table.
+    /// If it will be written, and there is another file, or none can be written.
     pub fn new(path: PathBuf, will_be_written: bool) -> anyhow::Result<Self> {
         // The folder may be still to be made.
         if will_be_written && folder_of(&path).is_dir() {
@@ -120,7 +120,7 @@ fn rows_of_run(file: &ResultFile, agent_bytes: Option<Communication>) -> anyhow:
         rows.iter_mut().zip(bytes).for_each(|(row, bytes)| row.values.push((BYTES.to_owned(), bytes)));
     }
     if rows.is_empty() {
-        // Without test rows, the end of the history.
+        // There are no metrics: the end of the history.
         rows.extend(file.find_table(HISTORY)?.and_then(|history| rows_of(&history).pop()));
     }
     if let Some(last) = rows.last_mut() {
@@ -140,7 +140,7 @@ fn rows_of_run(file: &ResultFile, agent_bytes: Option<Communication>) -> anyhow:
     Ok(rows)
 }
 
-/// The rows of a table that are no single agent's.
+/// The rows of a table that are about all agents together.
 fn rows_of(table: &Table) -> Vec<Row> {
     let all = (0..table.rows()).filter(|&row| table.agent[row].is_none());
     let values = |row: usize| table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect();

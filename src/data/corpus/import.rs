@@ -10,6 +10,7 @@ use crate::data::readers::source::{Source, file_name};
 use crate::lda::Bag;
 use crate::partial::folder_of;
 use crate::random::Seed;
+use crate::text;
 use std::path::{Path, PathBuf};
 
 /// What documents to import, and how.
@@ -18,9 +19,9 @@ pub struct CorpusImport {
     /// The documents.
     pub input: Input,
     /// How many documents are held out.
-    pub held_out: TestDocuments,
+    pub held_out: TestSize,
     /// The fraction of the tokens of a held-out document that is to be predicted.
-    pub scored: f64,
+    pub scored_share: f64,
     /// The seed of the order of documents, the first of which are held out, and of the choice of tokens to predict.
     pub seed: Seed,
 }
@@ -42,7 +43,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Calls `each` with each document that has words. Returns the vocabulary if known, and the numbers of documents and words.
+    /// Calls `each` with each document that has words. Returns the vocabulary if known, the numbers of documents and words, and the report on text.
     fn read(&self, each: &mut DocumentSink) -> Result<(Option<Vec<String>>, CorpusSize, Option<TextReport>)> {
         match self {
             Self::Counted { documents, format, vocabulary } => {
@@ -95,21 +96,21 @@ pub struct CorpusReport {
     /// The number of documents without words, which are left out.
     pub empty: u64,
     /// The number of tokens of held-out documents that are to be predicted.
-    pub scored: u64,
+    pub scored_tokens: u64,
     /// The report on text input.
     pub text: Option<TextReport>,
 }
 
 /// How many of the documents with words are held out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TestDocuments {
+pub enum TestSize {
     /// This number.
     Number(u64),
     /// This fraction, rounded to whole documents.
     Share(f64),
 }
 
-impl TestDocuments {
+impl TestSize {
     fn count(self, documents: u64) -> u64 {
         match self {
             Self::Number(number) => number,
@@ -124,17 +125,20 @@ impl TestDocuments {
 /// If a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. No partial
 /// output remains.
 pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusReport> {
-    let CorpusImport { input, held_out: requested, scored, seed } = import;
+    let CorpusImport { input, held_out: requested, scored_share, seed } = import;
     let mut shuffle = Shuffle::new(folder_of(output), *seed)?;
     let mut sorted = SortedEntries::default();
-    let (words, CorpusSize { documents, words: vocabulary_size }, text) = input.read(&mut |number, entries| {
+    let (words, CorpusSize { documents, words: vocabulary_size }, text_report) = input.read(&mut |number, entries| {
         sorted.set(entries);
         shuffle.push(number, &sorted.words, &sorted.counts)
     })?;
     let non_empty = shuffle.documents();
     let held_out = requested.count(non_empty);
-    if held_out == 0 && *requested != TestDocuments::Number(0) {
-        let what = format!("a share of {non_empty} documents that is none: hold out more of them");
+    if held_out == 0 && *requested != TestSize::Number(0) {
+        let what = format!(
+            "--test-fraction: this share of {} is less than one document: give a larger one",
+            text::counted(non_empty, "document")
+        );
         return Err(DataError::content(input.first_file(), Place::File, what));
     }
     if held_out >= non_empty {
@@ -150,22 +154,22 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusRepor
         written += 1;
         let bag = Bag { words: &document.words, counts: &document.counts };
         match written <= held_out {
-            true => writer.push_test(document.number, bag, *scored, *seed),
+            true => writer.push_test(document.number, bag, *scored_share, *seed),
             false => writer.push_train(document.number, bag),
         }
     })?;
-    writer.check_scored(*scored, input.first_file())?;
+    writer.check_scored(*scored_share, input.first_file())?;
     let scored_tokens = writer.scored();
     let source = match held_out {
         0 => format!("{} in random order by seed {}", input.describe(), seed.0),
         _ => format!(
-            "{} in random order by seed {}, {scored} of the tokens of {held_out} documents scored",
+            "{} in random order by seed {}, {scored_share} of the tokens of {held_out} documents scored",
             input.describe(),
             seed.0
         ),
     };
     writer.finish(vocabulary_size, words.as_deref(), &source)?;
-    Ok(CorpusReport { empty: documents - non_empty, scored: scored_tokens, text })
+    Ok(CorpusReport { empty: documents - non_empty, scored_tokens, text: text_report })
 }
 
 /// The entries of a document, sorted by word and without duplicates.
@@ -182,7 +186,7 @@ impl SortedEntries {
         self.counts.clear();
         for &(word, count) in entries.iter() {
             match self.counts.last_mut() {
-                // At most the number of tokens of the document, which fits.
+                // A document has at most `MAX_TOKENS` tokens: readers refuse longer ones.
                 Some(sum) if self.words.last() == Some(&word) => *sum += count,
                 _ => {
                     self.words.push(word);

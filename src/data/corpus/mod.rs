@@ -36,7 +36,7 @@ mod write;
 
 pub use bags::{BagFormat, CorpusSize, DocumentSink};
 pub use generate::{GeneratedSize, write_corpus, write_docword, write_topics};
-pub use import::{CorpusImport, CorpusReport, Input, TestDocuments, import_corpus};
+pub use import::{CorpusImport, CorpusReport, Input, TestSize, import_corpus};
 pub use limits::{DEFAULT_SCORED, MAX_TOKENS, MAX_WORDS};
 pub use read::Corpus;
 pub use shard::CorpusShard;

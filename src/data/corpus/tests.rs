@@ -18,7 +18,7 @@ fn import(place: &Place, documents: &str, vocabulary: Option<&str>, format: BagF
 }
 
 fn import_of(input: Input) -> CorpusImport {
-    CorpusImport { input, held_out: TestDocuments::Number(0), scored: 0.1, seed: Seed(1) }
+    CorpusImport { input, held_out: TestSize::Number(0), scored_share: 0.1, seed: Seed(1) }
 }
 
 /// Asserts that an import failed with a message that says all of this, and left nothing.
@@ -59,7 +59,7 @@ fn three_formats_give_the_same_corpus() {
             assert_eq!(BagFormat::detect(&place.file("x", &text)).unwrap(), Some(format));
             let found = import_corpus(&import, &place.output()).unwrap();
             // Behind the last document of lda-c a blank line is nothing, and a document without words is left out.
-            assert_eq!(found, CorpusReport { empty: 1, scored: 0, text: None }, "{format:?} {text:?}");
+            assert_eq!(found, CorpusReport { empty: 1, scored_tokens: 0, text: None }, "{format:?} {text:?}");
             let corpus = Corpus::open(&place.output()).unwrap();
             assert!(Corpus::is_corpus(&place.output()));
             assert_eq!((corpus.words(), corpus.documents(Split::Train), corpus.documents(Split::Test)), (3, 3, 0));
@@ -105,7 +105,7 @@ fn numbered(documents: u32) -> String {
 fn documents_come_in_random_order_and_each_once() {
     let place = Place::new();
     let mut import = self::import(&place, &numbered(5000), None, BagFormat::Docword);
-    import.held_out = TestDocuments::Share(0.2);
+    import.held_out = TestSize::Share(0.2);
     import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
     let numbers = |split| corpus.numbers(split, 0..corpus.documents(split)).unwrap();
@@ -153,11 +153,11 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     let lines: String =
         (1..=400).map(|document| format!("{document} 1 4\n{document} 2 16\n{document} 3 12\n{document} 4 8\n")).collect();
     let mut import = self::import(&place, &format!("401\n4\n1601\n{lines}401 1 1\n"), None, BagFormat::Docword);
-    import.held_out = TestDocuments::Number(400);
+    import.held_out = TestSize::Number(400);
     let found = import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
     let HeldOut { observed, scored } = corpus.held_out(0..400).unwrap();
-    assert_eq!(found.scored, scored.tokens());
+    assert_eq!(found.scored_tokens, scored.tokens());
     let mut of_words = [0; 4];
     for (seen, bag) in observed.iter().zip(scored.iter()) {
         assert!(bag.tokens() == 4 && seen.tokens() == 36 || seen.tokens() == 1 && bag.tokens() == 0, "{seen:?} {bag:?}");
@@ -173,11 +173,11 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     // One long document, in which a word has more tokens than are scored.
     let place = Place::new();
     let mut import = self::import(&place, "2\n2\n3\n1 1 1904\n1 2 96\n2 1 1\n", None, BagFormat::Docword);
-    (import.held_out, import.scored) = (TestDocuments::Number(1), 0.5);
+    (import.held_out, import.scored_share) = (TestSize::Number(1), 0.5);
     for seed in (1..).map(Seed) {
         let import = CorpusImport { seed, ..import.clone() };
         match import_corpus(&import, &place.output()) {
-            Ok(found) => assert!(found.scored >= 1000),
+            Ok(found) => assert!(found.scored_tokens >= 1000),
             // The other document, of whose only token nothing could be predicted.
             Err(_) => {
                 refused(&place, &import, &["x: ", "none of the tokens of the 1 held-out documents would be scored"]);
@@ -256,10 +256,10 @@ fn bad_documents_have_their_message() {
         refused(&place, &import(&place, DOCWORD, Some(words), BagFormat::Docword), &says);
     }
     let mut all = import(&place, DOCWORD, Some(WORDS), BagFormat::Docword);
-    all.held_out = TestDocuments::Number(3);
+    all.held_out = TestSize::Number(3);
     refused(&place, &all, &["x: ", "3 documents to hold out, of 3 with words"]);
-    all.held_out = TestDocuments::Share(0.1);
-    refused(&place, &all, &["x: ", "a share of 3 documents that is none"]);
+    all.held_out = TestSize::Share(0.1);
+    refused(&place, &all, &["x: ", "--test-fraction: this share of 3 documents is less than one document"]);
 }
 
 #[test]

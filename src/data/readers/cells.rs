@@ -194,7 +194,7 @@ pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
 }
 
 fn not_a_number(field: &str) -> String {
-    format!("{:?} is not a number: correct it, code texts as numbers, or remove the column", shortened(field))
+    format!("{:?} is not a number: correct it, or write numbers in place of texts", shortened(field))
 }
 
 /// Shortens a field for a message.

@@ -45,7 +45,7 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
         (Some(_), Some(_)) if name.is_some() => {
             return Err(wrong(format!("several columns are named {}", name.unwrap_or_default())));
         }
-        (Some(_), Some(_)) => return Err(wrong(format!("choose one of its columns: {}", header.join(", ")))),
+        (Some(_), Some(_)) => return Err(wrong(format!("choose one of its columns with --column: {}", header.join(", ")))),
     };
     let mut column = TextColumn { name: column.clone(), rows: Vec::new() };
     if header.len() == 1 {
@@ -139,7 +139,7 @@ mod tests {
             let message = read(text, name).unwrap_err();
             assert!(message.contains(says), "{message}");
         };
-        says("id,date\n1,2024\n", None, "choose one of its columns: id, date");
+        says("id,date\n1,2024\n", None, "choose one of its columns with --column: id, date");
         says("id,date\n1,2024\n", Some("day"), "there is no column day; the columns are id, date");
         says("id,id\n1,2\n", Some("id"), "several columns are named id");
         says("id,date\n1,2024\n\n2,2025\n", Some("date"), "line 3: this line is blank");

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::super::corpus::{BagFormat, Corpus, CorpusImport, Input, TestDocuments, import_corpus};
+use super::super::corpus::{BagFormat, Corpus, CorpusImport, Input, TestSize, import_corpus};
 use super::super::*;
 use super::Verified;
 use crate::random::Seed;
@@ -118,7 +118,7 @@ fn documents() -> Imported {
         std::fs::write(&documents, (0..40).map(document).collect::<String>()).unwrap();
         std::fs::write(&vocabulary, (0..12).map(|word| format!("word{word}\n")).collect::<String>()).unwrap();
         let input = Input::Counted { documents, format: BagFormat::LdaC, vocabulary: Some(vocabulary) };
-        let import = CorpusImport { input, held_out: TestDocuments::Share(0.3), scored: 0.3, seed: Seed(3) };
+        let import = CorpusImport { input, held_out: TestSize::Share(0.3), scored_share: 0.3, seed: Seed(3) };
         import_corpus(&import, output).unwrap();
     })
 }

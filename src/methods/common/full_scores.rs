@@ -5,17 +5,17 @@ use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2, Axis};
 
-/// The group of records with the scores: a draw for each.
+/// The group of records with the scores: a record for each draw.
 pub const SCORES: &str = "scores";
 
 /// Computes ∇log p at draws: every agent computes the scores of its shard's loss, and the server adds the prior's.
 #[derive(Clone)]
 pub struct FullScores<F> {
-    /// The problem. Agents with the same rows would be counted several times.
+    /// The problem. No two agents may have the same rows, which would be counted twice.
     pub problem: Problem<F>,
     /// The draws (M × d), row-major; only the server's rank needs them.
     pub draws: Vec<F>,
-    /// The rows.
+    /// From which rows scores are computed.
     pub rows: ScoredRows,
 }
 
@@ -24,11 +24,11 @@ pub struct FullScores<F> {
 pub enum ScoredRows {
     /// From all.
     All,
-    /// From this many, drawn anew for each draw: an estimate without bias.
-    Some {
-        /// The rows for a draw.
+    /// From some, other ones for each draw: an estimate without bias.
+    Sample {
+        /// How many for a draw.
         rows: usize,
-        /// The rows of all agents.
+        /// How many all agents have.
         of: usize,
     },
 }
@@ -52,7 +52,7 @@ impl<F: Real> Method for FullScores<F> {
     fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ScoreAgent<F>> {
         let mut loss = self.problem.open(id, usize::MAX)?;
         let has_minibatches = match self.rows {
-            ScoredRows::Some { rows, of } if rows < of => {
+            ScoredRows::Sample { rows, of } if rows < of => {
                 loss.set_share_of_batch(rows, of);
                 true
             }

@@ -52,10 +52,8 @@ impl FigureKind {
             Self::Reliability => "it has no reliability table, which needs classes and test rows",
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
-            Self::Bias => "its bias was not measured, or nothing is known of it",
-            Self::Coefficients => {
-                "it has no coefficients in the units of the data, or none with the given --parameter (`mpibayes summary` lists the terms)"
-            }
+            Self::Bias => "its bias is unknown (`mpibayes summary` says why)",
+            Self::Coefficients => "it has no coefficients in the units of the data",
         }
     }
 }

@@ -29,8 +29,8 @@ fn scores_of_some_rows_have_those_of_all_rows_as_their_mean() {
         assert!((exact[j] - (all[j] - count * at)).abs() < 1e-9, "{exact} {all}");
     }
     // As many rows as there are: all of them.
-    assert_eq!(scores(ScoredRows::Some { rows: 57, of: 57 }), scores(ScoredRows::All));
-    let some = scores(ScoredRows::Some { rows: 20, of: 57 });
+    assert_eq!(scores(ScoredRows::Sample { rows: 57, of: 57 }), scores(ScoredRows::All));
+    let some = scores(ScoredRows::Sample { rows: 20, of: 57 });
     let z = |factor: f64| {
         let values = some.mapv(|value| factor * value);
         let (mean, error) = (values.mean_axis(Axis(0)).unwrap(), values.std_axis(Axis(0), 1.0) / (DRAWS as f64).sqrt());
