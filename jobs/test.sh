@@ -77,7 +77,8 @@ export MPIBAYES_PYTHON="$venv/bin/python"
 interop_log=$venv.log
 interop >"$interop_log" 2>&1 &
 interop_job=$!
-python() {
+trap 'kill "$interop_job" 2>/dev/null || true' EXIT
+interop_is_installed() {
     wait "$interop_job" || { cat "$interop_log" && return 1; }
 }
 
@@ -88,7 +89,7 @@ if [ -z "$mpi" ]; then
     check documentation cargo doc --release --locked --no-deps
     check book bash jobs/docs.sh book
 fi
-check python python
+check python interop_is_installed
 check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'

@@ -32,7 +32,7 @@ pub enum Command {
     Data(data::DataArgs),
     /// Write a run file to start from, with every key, its default and its meaning
     Init(init::InitArgs),
-    /// Show what a run file describes, and all of its mistakes, including those in the data
+    /// Show what a run file describes, and its mistakes, including those in the data
     Check(check::CheckArgs),
     /// Show how long a run takes on more and more ranks, and how many are worth it
     Scale(scale::ScaleArgs),

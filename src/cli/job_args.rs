@@ -39,15 +39,18 @@ pub enum LogFormat {
 }
 
 impl JobArgs {
-    /// Sets up the log, the time limit and the handling of signals, before MPI starts.
+    /// Sets up the log and, for a job that can be stopped and resumed, its time limit and the handling of signals, before MPI starts.
     pub(super) fn begin(&self, limit: Option<&TimeLimit>) {
         if self.log == LogFormat::Json {
             log::use_json(placement::host(), World::launched_rank());
         }
-        if let Some(limit) = limit.and_then(|limit| limit.max_time) {
+        // Other jobs are short, and cannot stop early: signals end them.
+        let Some(limit) = limit else { return };
+        if let Some(limit) = limit.max_time {
             results::limit_time(limit);
         }
         results::listen();
+        termination::announce_long_stops(self.reporting());
     }
 
     /// Starts MPI if a launcher started this process.

@@ -110,9 +110,6 @@ impl PictureArgs {
             Some(format) if !self.format.is_empty() && !self.format.contains(&format) => {
                 bail!("--output {} and --format contradict each other: leave one of them out", path.display())
             }
-            None if path.is_file() => {
-                bail!("--output {}: this is a file: name a folder, or a file that ends in .svg or .png", path.display())
-            }
             _ => Ok(()),
         }
     }

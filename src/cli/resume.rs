@@ -1,7 +1,6 @@
 //! `mpibayes resume`: resumes the run in a folder, and makes a finished one longer.
 
 use super::run::{OneRunArgs, carry_out, launch};
-use super::termination;
 use crate::config::Registry;
 use crate::job::{Amount, NewLength, doubling_command, run_to_resume};
 use crate::results::is_finished;
@@ -52,7 +51,6 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
     args.one.job.begin(Some(&args.one.limit));
-    termination::announce_long_stops(args.one.job.reporting());
     let read = || {
         let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
         if length.is_none()

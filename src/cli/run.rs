@@ -82,7 +82,6 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     args.one.job.begin(Some(&args.one.limit));
-    termination::announce_long_stops(args.one.job.reporting());
     let output = output(args.output.as_deref(), &args.file)?;
     let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
     launch(registry, &output, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))

@@ -3,6 +3,7 @@
 use super::check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};
 use super::data::{DataFile, other_kind, schema};
 use super::notes::notes_on_rows;
+use super::pointwise;
 use super::prepare::{JobData, RELATIVE_PATH};
 use super::problem::assign;
 use super::seed_words::seed_words;
@@ -144,7 +145,10 @@ fn check_run<D: Checked>(
 ) -> Result<CheckReport, Vec<Problem>> {
     let open = data.and_then(D::downcast);
     if let (Some(data), None) = (data, open) {
-        return Err(vec![file.problem(&["data", "file"], other_kind(data, run.model_name(), D::WORDS.kind))]);
+        return Err(vec![file.problem(
+            &["data", "file"],
+            format!("names {}, which {}", data.path().display(), other_kind(data, run.model_name(), D::WORDS.kind)),
+        )]);
     }
     let mut problems = Vec::new();
     let mut sizes = Vec::new();
@@ -184,7 +188,13 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let mut notes = run.method.notes(agents);
     notes.extend(model.notes.iter().cloned());
     let class_counts = data.and_then(|(_, open)| D::class_counts(run, open));
-    let pointwise_rows = data.zip(D::pointwise(run)).map_or(0, |((file, _), split)| file.len(split));
+    let mut pointwise_rows = 0;
+    if let Some(((file, _), split)) = data.zip(D::pointwise(run)) {
+        match pointwise::note_on_rows(file.len(split), D::temperature(run).unwrap_or(1.0)) {
+            Some(note) => notes.push(note),
+            None => pointwise_rows = file.len(split),
+        }
+    }
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
         content: D::content(open),

@@ -93,10 +93,9 @@ pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
     Ok(schema_of(columns, dataset.recipe(), names, (dataset.task(), dataset.classes()), dataset.target_scaling().0))
 }
 
-/// The message for data of another kind than the model is for.
+/// What is wrong with data of another kind than the model is for, after the name of the file.
 pub(super) fn other_kind(file: &DataFile, model: &str, wanted: &str) -> String {
-    let path = file.path().display();
-    format!("{path} holds {}, and the model {model} is for {wanted}: choose another model, or another file", file.kind())
+    format!("holds {}, and the model {model} is for {wanted}: choose another model, or another file", file.kind())
 }
 
 /// The schema of rows of this shape with this number of columns, scaled like this.
@@ -151,7 +150,8 @@ pub fn template_for(
         let fits = matches!(file, DataFile::Corpus(_)) == on_corpus;
         if !fits && registry.models().contains(&model) {
             let wanted = if on_corpus { Corpus::WORDS.kind } else { Table::WORDS.kind };
-            return Err(ConfigError::Choice(other_kind(file, model, wanted)).into());
+            let message = format!("{} {}", file.path().display(), other_kind(file, model, wanted));
+            return Err(ConfigError::Choice(message).into());
         }
     }
     check_name("method", method, &registry.methods())?;

@@ -159,7 +159,7 @@ pub(super) struct ScaledSpace {
 impl ScaledSpace {
     /// The scale and the noise from the records of a search for starting points; none if they are not complete. The records are the starting
     /// points, and then the scale of each parameter, the noise of minibatches and of shards in each, the curvature of the loss, and by what
-    /// factor the step was shortened. The last two are numbers, with which records begin.
+    /// factor the step was shortened. Each of the last two is a number that fills its record.
     pub fn read(records: &[f64], dim: usize, points: usize, largest_shard: usize) -> Option<(Self, Measurement)> {
         let records = ArrayView2::from_shape((points + 5, dim), records).ok()?;
         let row = |row: usize| records.row(points + row).to_vec();
@@ -199,5 +199,11 @@ mod tests {
             assert!(read(&damaged, 2).is_err(), "{place}");
             assert!(read(&bytes[..place], 2).is_err(), "{place}");
         }
+        let scaled = |starts: usize| {
+            let space = Space::Scaled(ScaledSpace { scale: Raw(vec![1.0; 2]), starts: Raw(vec![0.5; starts]) });
+            read(&Findings { space, noise: None }.to_bytes().unwrap(), 2)
+        };
+        assert!(matches!(scaled(6), Ok(Space::Scaled(_))));
+        assert!(scaled(5).unwrap_err().contains("do not have all parameters"));
     }
 }

@@ -123,17 +123,28 @@ pub(super) fn kept_values(rows: u64, draws: u64) -> u64 {
     rows.saturating_mul(draws).min(MAX_VALUES as u64)
 }
 
-/// Which draws are kept, or none, after a note that says why.
+/// The remark, before a run, that nothing can be kept of this many rows, if that is so.
+pub(super) fn note_on_rows(rows: usize, temperature: f64) -> Option<String> {
+    let why = match temperature {
+        1.0 if rows > 0 => return None,
+        1.0 => "there are no test rows".to_owned(),
+        _ => format!("log-likelihoods are kept at temperature = 1, and it is {temperature}"),
+    };
+    Some(kept_nothing(&why))
+}
+
+fn kept_nothing(why: &str) -> String {
+    format!("evaluate.pointwise keeps nothing: {why}")
+}
+
+/// Which draws are kept, or none, after a remark that says why, now or before the run.
 fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) -> Result<Option<Kept>, JobError> {
     let nothing = |why: String| {
-        log::note(&format!("evaluate.pointwise keeps nothing: {why}"));
+        log::note(&kept_nothing(&why));
         Ok(None)
     };
-    if temperature != 1.0 {
-        return nothing(format!("log-likelihoods are kept at temperature = 1, and it is {temperature}"));
-    }
-    if rows == 0 {
-        return nothing("there are no test rows".into());
+    if note_on_rows(rows, temperature).is_some() {
+        return Ok(None);
     }
     let lengths = file.lengths(POSTERIOR)?;
     let chains = lengths.len();

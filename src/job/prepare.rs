@@ -3,7 +3,7 @@
 use super::data::{DataFile, other_kind};
 use super::error::JobError;
 use super::notes::notes_on_rows;
-use super::pointwise::{Pointwise, pointwise_arrays};
+use super::pointwise::{Pointwise, note_on_rows, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
@@ -142,6 +142,9 @@ impl JobData for Table {
             }
         }
         notes.extend(dataset.iter().flat_map(|dataset| notes_on_rows(run, dataset)));
+        if let Some(dataset) = dataset.filter(|_| run.evaluate.pointwise) {
+            notes.extend(note_on_rows(dataset.rows(run.evaluate.pointwise_rows), run.settings.temperature));
+        }
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();
@@ -322,7 +325,7 @@ pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobEr
     let Some(path) = run.data.as_ref().map(D::file) else { return Ok(None) };
     let file = DataFile::open(path).map_err(|error| match error.is_not_found() {
         true => ConfigError::Choice(format!(
-            "the data of the run, {}, do not exist: put the file back; {RELATIVE_PATH}",
+            "the data of the run, {}, do not exist here: every rank needs this file; {RELATIVE_PATH}",
             path.display()
         ))
         .into(),
@@ -330,6 +333,8 @@ pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobEr
     })?;
     match D::downcast(&file) {
         Some(_) => Ok(Some(file)),
-        None => Err(ConfigError::Choice(other_kind(&file, run.model_name(), D::WORDS.kind)).into()),
+        None => {
+            Err(ConfigError::Choice(format!("{} {}", path.display(), other_kind(&file, run.model_name(), D::WORDS.kind))).into())
+        }
     }
 }

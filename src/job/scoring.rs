@@ -80,7 +80,6 @@ fn measure_temperature<F: Precision>(
     let numbers = |counts: &[usize]| counts.iter().map(|&count| count as f64).collect();
     Ok(Some(Grid {
         group: TEMPERATURE.into(),
-        // Every array has a dimension, also one with a single text.
         dimensions: vec![("scored_draw".into(), chains.len()), ("variable".into(), names.len())],
         variables: vec![
             ("temperature".into(), vec![0, 1], by_draw),
@@ -148,7 +147,6 @@ pub(super) fn scores_grid(draws: &Array2<f64>, scores: &Array2<f64>, drawn_from:
     let values = |matrix: &Array2<f64>| matrix.iter().copied().collect();
     Grid {
         group: SCORES.into(),
-        // Every array has a dimension, also one with a single text.
         dimensions: vec![("scored_draw".into(), draws.nrows()), ("parameter".into(), draws.ncols()), ("one".into(), 1)],
         variables: vec![("draws".into(), vec![0, 1], values(draws)), ("scores".into(), vec![0, 1], values(scores))],
         names: vec![(DRAWN_FROM.into(), 2, vec![drawn_from.name().into()])],

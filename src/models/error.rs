@@ -23,7 +23,7 @@ pub enum ModelError {
         layer: usize,
     },
     /// A network is too large.
-    #[error("`hidden`: the network would have more than {most} weights; take fewer or smaller layers")]
+    #[error("`hidden` gives more than {most} weights: take fewer or smaller layers")]
     TooManyWeights {
         /// The largest number of weights.
         most: u128,

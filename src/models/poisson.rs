@@ -15,6 +15,7 @@ use crate::vector;
 use ndarray::ArrayView1;
 use rand_distr::Distribution;
 use statrs::function::factorial::ln_factorial;
+use std::sync::LazyLock;
 
 regression_settings! {
     /// The settings of the model `poisson`.
@@ -83,6 +84,8 @@ pub(super) fn draw_count(mean: f64, stream: &mut Stream) -> f64 {
 
 /// log y!
 pub(super) fn log_factorial(y: f64) -> f64 {
+    static OF_SMALL_COUNTS: LazyLock<[f64; 171]> = LazyLock::new(|| std::array::from_fn(|y| ln_factorial(y as u64)));
     // Saturates far above all counts in data.
-    ln_factorial(y as u64)
+    let y = y as u64;
+    usize::try_from(y).ok().and_then(|y| OF_SMALL_COUNTS.get(y)).copied().unwrap_or_else(|| ln_factorial(y))
 }

@@ -54,12 +54,15 @@ impl DataSchema {
     /// # Errors
     /// If there is one.
     pub fn refuse_extra_columns(&self, kind: &str) -> Result<(), KeyError> {
-        if self.columns() == self.features {
+        let extra = [(self.offset, "an offset"), (self.weight, "weights"), (!self.groups.is_empty(), "groups")];
+        let found: Vec<&str> = extra.into_iter().filter_map(|(is_there, name)| is_there.then_some(name)).collect();
+        if found.is_empty() {
             return Ok(());
         }
-        let sentence =
-            format!("does not suit the data: {kind} has no use for offsets, weights and groups of rows; import without them");
-        Err(KeyError::table(sentence))
+        let found = found.join(", ");
+        Err(KeyError::table(format!(
+            "does not suit the data, whose rows have {found}: {kind} has no use for them; import without them"
+        )))
     }
 
     /// The column of offsets.
@@ -129,7 +132,7 @@ impl From<ModelError> for KeyError {
                 Self::invalid("hidden", format!("has width 0 in layer {layer}; every hidden layer needs at least one unit"))
             }
             ModelError::TooManyWeights { most } => {
-                Self::invalid("hidden", format!("the network would have more than {most} weights; take fewer or smaller layers"))
+                Self::invalid("hidden", format!("gives more than {most} weights: take fewer or smaller layers"))
             }
             ModelError::Loss { loss, target } => Self::invalid("loss", format!("= \"{loss}\" does not fit {target}")),
             ModelError::NoFeatures | ModelError::Classes { .. } | ModelError::Target { .. } => {

@@ -397,8 +397,6 @@ impl Entry {
             rounds.flat_map(|round| &round.values).find(|value| value.0 == name).map(|value| value.1)
         };
         let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
-        // A run in progress may have neither yet.
-        let steps = steps.chain((!summary.finished).then_some(summary.rounds_done));
         let mut config = BTreeMap::new();
         let parsed = run.file.info().config.parse::<toml::Table>();
         let parsed =
@@ -416,7 +414,8 @@ impl Entry {
             finished: summary.finished,
             settings: BTreeMap::new(),
             judgment: summary.judgment.map(|judgment| judgment.outcome),
-            rounds: steps.max().unwrap_or(0),
+            // A run in progress may have neither history nor evaluations yet.
+            rounds: steps.max().unwrap_or(summary.rounds_done),
             seconds: last(SECONDS).unwrap_or(f64::NAN),
             bytes: summary.agent_bytes.map(|agents| agents.bytes.total()),
             metrics: metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),

@@ -112,7 +112,8 @@ impl Judgment {
 }
 
 /// What to do about particles that are too close to each other.
-const MORE_PARTICLES: &str = "take more particles; the approximation of the method may not fit either: compare with hmc";
+const MORE_PARTICLES: &str =
+    "take more particles. If that does not help, the approximation of the method does not fit this posterior: compare with hmc";
 
 /// What is said of moved draws.
 const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. Their shape and \
@@ -366,8 +367,9 @@ fn not_measured(group: &PosteriorGroup) -> String {
 }
 
 /// The judgment of draws that are the same in some direction of the space of parameters.
-fn constant_direction(is_particles: bool, longer: &str) -> (JudgmentOutcome, String) {
+fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
     let advice = match is_particles {
+        _ if has_trajectories => format!("run longer{longer}, or with a larger method.burn_in"),
         true => "set a smaller step of the optimizer, or run more rounds".to_owned(),
         false => format!("set a smaller step, or run longer{longer}"),
     };
@@ -390,7 +392,9 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
         (true, false) if is_normal => {
             "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
         }
-        (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
+        (true, true) => {
+            "run more rounds or steps. If that does not help, the approximation of the method does not fit this posterior: compare with hmc"
+        }
         (true, false) => MORE_PARTICLES,
         (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
         (false, false) => &run_longer,
@@ -436,11 +440,15 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             JudgmentOutcome::Undecided,
             format!("undecided: no bias was found, but {}. Run longer{longer}", not_converged(group)),
         ),
+        (Verdict::Undecided, _) if is_particles => (
+            JudgmentOutcome::Undecided,
+            "undecided: no bias was found, but the errors are too large to exclude it. More particles may tell; else compare with hmc".into(),
+        ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
             format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
         ),
-        (_, _) if bias.obstacle == Some(Obstacle::ConstantDirection) => constant_direction(is_particles, longer),
+        (_, _) if bias.obstacle == Some(Obstacle::ConstantDirection) => constant_direction(is_particles, has_trajectories, longer),
         _ if has_trajectories => (
             JudgmentOutcome::Unknown,
             format!("bias unknown: the steps of hmc have no bias, but {}. Run longer{longer}", not_converged(group)),
@@ -516,8 +524,9 @@ mod tests {
 
     #[test]
     fn draws_that_are_the_same_in_some_direction_are_biased() {
-        let (outcome, text) = constant_direction(true, "");
+        let (outcome, text) = constant_direction(true, false, "");
         assert!(outcome.is_unusable() && text.contains("optimizer"), "{text}");
-        assert!(constant_direction(false, " (`longer`)").1.ends_with("run longer (`longer`)"));
+        assert!(constant_direction(false, false, " (`longer`)").1.ends_with("run longer (`longer`)"));
+        assert!(constant_direction(false, true, "").1.ends_with("run longer, or with a larger method.burn_in"));
     }
 }

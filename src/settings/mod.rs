@@ -69,7 +69,7 @@ pub enum Mistake {
         /// The forms, such as "a table".
         expected: String,
     },
-    /// Anything else: a sentence after the name of the key and a colon, or one such as `= 5 is too small`, which continues the name.
+    /// Anything else, which continues the name of the key: `must be positive` or `= 5 is too small`.
     Invalid(String),
 }
 
@@ -79,7 +79,7 @@ impl KeyError {
         Self { path: vec![key.to_owned()], mistake }
     }
 
-    /// A value of a key, such as `rounds` or `optimizer.plain.step`, that cannot be used. [`Mistake::Invalid`] has the form of the sentence.
+    /// A value of a key, such as `rounds` or `optimizer.plain.step`, that cannot be used; the sentence continues the name of the key.
     pub fn invalid(key: &str, sentence: impl Into<String>) -> Self {
         Self { path: key.split('.').map(str::to_owned).collect(), mistake: Mistake::Invalid(sentence.into()) }
     }

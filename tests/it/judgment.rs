@@ -138,7 +138,7 @@ fn the_spread_of_many_parameters_is_measured() {
 #[test]
 fn ranks_estimate_the_same_temperature_from_some_of_the_rows() {
     let cli = Cli::new();
-    // 40 draws of 100,000 parameters leave time for 500 of 1,000 rows.
+    // 39 draws of 100,001 parameters leave time for about half of 1,000 rows.
     let row = |i: usize| format!("{} {}:1 {}:1 100000:{}\n", i % 2, 1 + i % 7, 10 + (i * i) % 11, 1 + i % 3);
     cli.write("a.svm", (0..1000).map(row).collect::<String>());
     cli.alone("import libsvm a.svm -o a.h5").end(0, &[]);

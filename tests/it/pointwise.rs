@@ -62,6 +62,7 @@ fn wishes_that_nothing_can_fulfil_are_said() {
     let run = "run a.toml --set method.chains=1 --set method.draws=50 --set evaluate.pointwise=true";
     cli.alone(&format!("{run} --set temperature=2.0 --output warm"))
         .end(0, &["keeps nothing: log-likelihoods are kept at temperature = 1"]);
+    cli.alone("check a.toml --set evaluate.pointwise=true --set temperature=2.0").end(0, &["evaluate.pointwise keeps nothing: "]);
     assert!(cli.results("warm").grid("log_likelihood").unwrap().is_none());
     cli.succeed("import a.csv -o all.h5");
     let all = format!("{run} --set data.file=all.h5 --set evaluate.pointwise_rows=test --output all");

@@ -50,8 +50,8 @@ fn count(eta: f64, row: usize, spread: f64) -> String {
 }
 
 /// The draws of `mpibayes init`'s file for `dsgld`, and those of `hmc` on four agents, are compared with those of `hmc` on one agent, whose chains
-/// must have mixed (R-hat below 1.005). A mean may be off by .1 sd, and an sd by 10 %. Effective sample sizes of 3,000 and 10,000 leave
-/// standard errors of .02 sds and 1.5 %: a fifth of the limits, so that chance alone fails one of about a thousand numbers less than once in
+/// must have mixed (R-hat below 1.005). A mean may be off by .1 sd, and an sd by 10 %. Effective sample sizes of 3,000 or more leave
+/// standard errors of .02 sds and 1.3 %: a fifth of the limits, so that chance alone fails one of about a thousand numbers less than once in
 /// a thousand seeds. The rest is for the bias of finite steps. Where groups are few, the posterior of their scale is so skewed that `dsgld`
 /// may miss these limits, which it must say: then it does not call itself right.
 fn agree(rows: Vec<Vec<String>>, import: &str, model: &str) {

@@ -121,7 +121,8 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     cli.stop("chains", || cli.alone(command));
     cli.alone("summary chains").end(0, &["not finished"]);
     std::fs::rename(cli.path("classes.h5"), cli.path("elsewhere.h5")).unwrap();
-    cli.alone(command).end(1, &["the data of the run, classes.h5, do not exist: put the file back; a relative path counts"]);
+    cli.alone(command)
+        .end(1, &["the data of the run, classes.h5, do not exist here: every rank needs this file; a relative path counts"]);
     std::fs::rename(cli.path("elsewhere.h5"), cli.path("classes.h5")).unwrap();
     cli.alone("predict chains classes.h5").end(1, &["the run is not finished; `mpibayes resume` with its folder resumes it"]);
     let mut running = cli.alone(command).start();

@@ -143,7 +143,7 @@ fn a_stopped_run_resumes_with_the_same_draws_and_refuses_other_settings_or_data(
 fn an_error_on_one_rank_is_reported_once_and_ends_the_job() {
     let (cli, other) = (folder(), Cli::new());
     let command = || cli.mpirun_apart(&other, "run run.toml --output out");
-    command().refuse(&["rank 1: a.h5: cannot open"]);
+    command().refuse(&["rank 1: the data of the run, a.h5, do not exist here: every rank needs this file"]);
     import(&other, 1);
     command().refuse(&["rank 1: a.h5", "this rank sees another dataset"]);
     assert!(!cli.exists("out"), "the refused run has a folder");

@@ -640,7 +640,7 @@ fn rows_count_by_their_weights_and_tables_need_no_header() {
     cli.alone("import negative.csv --categorical 2 --weight 3 -o a.h5")
         .end(1, &["line 1: the weight \"x3\" is -1: it cannot be negative"]);
     cli.write("m.toml", "[data]\nfile = \"weighted.h5\"\n[model]\nname = \"network\"\n[method]\nname = \"hmc\"\n");
-    cli.alone("run m.toml --output m").end(1, &["has no use for offsets, weights and groups"]);
+    cli.alone("run m.toml --output m").end(1, &["a network has no use for them; import without them"]);
 }
 
 /// The order of classes is that of their names, or the one that is asked for.

@@ -84,7 +84,7 @@ impl PredictArgs {
     /// The part of a dataset or corpus that is predicted.
     ///
     /// # Errors
-    /// If the part that was asked for has nothing.
+    /// If the test part was asked for and has nothing.
     pub(super) fn split(&self, has_test: bool, entries: &str) -> anyhow::Result<Split> {
         match self.split {
             Some(SplitName::Train) => Ok(Split::Train),

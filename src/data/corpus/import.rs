@@ -135,10 +135,8 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusRepor
     let non_empty = shuffle.documents();
     let held_out = requested.count(non_empty);
     if held_out == 0 && *requested != TestSize::Number(0) {
-        let what = format!(
-            "--test-fraction: this share of {} is less than one document: give a larger one",
-            text::counted(non_empty, "document")
-        );
+        let what =
+            format!("--test-fraction: this share of {} rounds to none: give a larger one", text::counted(non_empty, "document"));
         return Err(DataError::content(input.first_file(), Place::File, what));
     }
     if held_out >= non_empty {

@@ -259,7 +259,7 @@ fn bad_documents_have_their_message() {
     all.held_out = TestSize::Number(3);
     refused(&place, &all, &["x: ", "3 documents to hold out, of 3 with words"]);
     all.held_out = TestSize::Share(0.1);
-    refused(&place, &all, &["x: ", "--test-fraction: this share of 3 documents is less than one document"]);
+    refused(&place, &all, &["x: ", "--test-fraction: this share of 3 documents rounds to none"]);
 }
 
 #[test]

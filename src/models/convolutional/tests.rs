@@ -429,7 +429,7 @@ fn bad_settings_and_data_are_refused() {
         (DataSchema::new(64, CLASSES), "a convolutional network needs images"),
         (DataSchema { scales: None, ..schema.clone() }, "needs pixels"),
         (DataSchema { shape: vec![4, 4, 4], ..schema.clone() }, "the channels of these images come first"),
-        (DataSchema { weight: true, ..schema.clone() }, "has no use for offsets, weights"),
+        (DataSchema { weight: true, ..schema.clone() }, "whose rows have weights: a convolutional network has no use for them"),
         (DataSchema { output: Output::Count, ..schema.clone() }, "classes or numbers"),
     ] {
         let error = default.build(&schema).unwrap_err().to_string();

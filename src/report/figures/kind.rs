@@ -52,7 +52,7 @@ impl FigureKind {
             Self::Reliability => "it has no reliability table, which needs classes and test rows",
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
-            Self::Bias => "its bias is unknown (`mpibayes summary` says why)",
+            Self::Bias => "its bias was not measured, or could not be",
             Self::Coefficients => "it has no coefficients in the units of the data",
         }
     }
