@@ -500,7 +500,7 @@ fn mistakes_are_reported_in_one_line() {
         ),
         ("rows.toml --set method.name=\"adlda\"", ["'method.name' = \"adlda\" is not a method for a table", "svgd, dsvgd"]),
         ("rows.toml --set data.file=\"c.h5\"", ["c.h5, which holds a corpus", "the model logistic is for a table"]),
-        ("run.toml --set data.file=\"a.h5\"", ["a.h5 holds a table", "the model lda is for a corpus"]),
+        ("run.toml --set data.file=\"a.h5\"", ["a.h5, which holds a table", "the model lda is for a corpus"]),
         ("run.toml --set evaluate.ksd=true", ["'evaluate.ksd' is not a key of runs on a corpus", "Remove it"]),
         ("run.toml --set evaluate.particle_paths=true", ["'evaluate.particle_paths'", "not a key of runs on a corpus"]),
         ("run.toml --set temperature=2", ["'temperature' is not a key of runs on a corpus", "Remove it"]),
