@@ -17,7 +17,8 @@ pub trait Number:
     /// The value as `f64`.
     fn f64(self) -> f64;
 
-    /// Wraps a value in the variant of this type. Code that takes a [`ByNumber`] is compiled once, in this crate, and not by its callers.
+    /// Wraps a value in the variant of this type. A function that takes a [`ByNumber`] is not generic, so
+    /// that it is compiled once here, and not in every crate that calls it.
     fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T>;
 }
 
@@ -94,8 +95,12 @@ impl Real for f64 {
     }
 }
 
-/// log Σ exp(value), or −∞ without values.
+/// log Σ exp(value): −∞ without values, NaN if any value is NaN.
 pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
-    if top.is_finite() { top + values.map(|value| (value - top).exp()).sum::<f64>().ln() } else { top }
+    match top.is_finite() {
+        true => top + values.map(|value| (value - top).exp()).sum::<f64>().ln(),
+        // Infinities, and NaN, which `max` leaves out.
+        false => values.fold(top, |sum, value| if value.is_nan() { value } else { sum }),
+    }
 }

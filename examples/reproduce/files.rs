@@ -83,7 +83,7 @@ pub fn parse(run: &Table, registry: &Registry) -> Result<Run> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::dsvgd::runs::{OTHERS, contender};
+    use super::super::dsvgd::runs::{COMPARISON_FILES, contender};
     use super::super::{PAPERS, rows};
     use super::*;
     use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ mod tests {
         let rows = PAPERS.iter().flat_map(|paper| rows(paper));
         // Runs of hours, which the book describes.
         let long = ["dsgld/wiki-dsgld", "dsgld/wiki-lda"];
-        let used = rows.flat_map(|row| row.files).chain(&OTHERS).chain(&long).map(|name| (*name).to_owned());
+        let used = rows.flat_map(|row| row.files).chain(&COMPARISON_FILES).chain(&long).map(|name| (*name).to_owned());
         let (used, names) = (used.collect::<BTreeSet<_>>(), names());
         let odd: Vec<_> = used.symmetric_difference(&names).collect();
         assert!(odd.is_empty(), "used by no row, or not there: {odd:?}");

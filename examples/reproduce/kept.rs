@@ -1,4 +1,4 @@
-//! Results of rows as they are kept, and how they stay up to date while code changes that does not change them.
+//! Kept results of rows, which stay up to date when code changes that does not affect their numbers.
 
 use super::origin::Origin;
 use super::{Effort, Outcome, Row};
@@ -18,7 +18,7 @@ pub struct Kept {
     /// What the row's quick version gives with the same sources.
     #[serde(default)]
     quick: Option<Quick>,
-    /// The commit whose quick version gave these numbers too, if it is a later one than that of the origin.
+    /// The latest commit at which the quick version gave `quick.numbers` again; none if that was never needed.
     #[serde(default)]
     confirmed: Option<String>,
 }
@@ -39,18 +39,18 @@ impl Quick {
     }
 }
 
-/// What the quick version says about a result.
+/// Whether a kept result still holds.
 pub enum Confirmation {
-    /// Its sources are those of now.
+    /// It was made from the sources of now.
     UpToDate,
-    /// Its sources are others, but give the same numbers.
+    /// It was made from other sources, but the quick version gives the same numbers.
     Confirmed,
-    /// Its sources or settings are others, and nothing says that its numbers would be the same.
+    /// It may no longer hold, and why.
     Stale(&'static str),
 }
 
 impl Kept {
-    /// The result of a row and what its quick version gives, unless that is what was run.
+    /// The result of a row. `quick` is none if the quick version itself was run.
     pub fn new(outcome: Outcome, seconds: f64, origin: Origin, quick: Option<Quick>) -> Self {
         Self { outcome, seconds, origin, quick, confirmed: None }
     }
@@ -68,7 +68,7 @@ impl Kept {
     }
 
     /// What came out and how long it took, for people.
-    pub fn said(&self, row: &Row) -> String {
+    pub fn verdict_and_time(&self, row: &Row) -> String {
         format!("{}, {:.0} s", self.outcome.verdict.name(row), self.seconds)
     }
 
@@ -83,26 +83,24 @@ impl Kept {
     /// Compares the quick version of the row as it is now with that of the sources that made this. A result whose sources are those of now gets
     /// the numbers to compare with later.
     pub fn confirm(&mut self, row: &Row, now: &Origin) -> anyhow::Result<Confirmation> {
-        let is_same = self.origin.is_same(now);
-        match &self.quick {
-            Some(_) if is_same => return Ok(Confirmation::UpToDate),
-            None if !is_same => return Ok(Confirmation::Stale("the numbers of its quick version are not known")),
-            _ if !self.origin.has_settings_of(now) => return Ok(Confirmation::Stale("its settings are others")),
-            _ => {}
-        }
-        let quick = Quick::of(row).map_err(anyhow::Error::from_boxed)?;
-        match &self.quick {
-            None => {
-                self.quick = Some(quick);
-                Ok(Confirmation::UpToDate)
+        if self.origin.is_same(now) {
+            if self.quick.is_none() {
+                self.quick = Some(Quick::of(row).map_err(anyhow::Error::from_boxed)?);
             }
-            Some(before) if before.numbers == quick.numbers => {
-                self.confirmed = Some(now.commit().to_owned());
-                self.origin = now.clone().with_commit_of(&self.origin);
-                Ok(Confirmation::Confirmed)
-            }
-            Some(_) => Ok(Confirmation::Stale("its quick version gives other numbers")),
+            return Ok(Confirmation::UpToDate);
         }
+        let Some(before) = &self.quick else {
+            return Ok(Confirmation::Stale("the numbers of its quick version are not known"));
+        };
+        if !self.origin.has_settings_of(now) {
+            return Ok(Confirmation::Stale("its settings are others"));
+        }
+        if Quick::of(row).map_err(anyhow::Error::from_boxed)?.numbers != before.numbers {
+            return Ok(Confirmation::Stale("its quick version gives other numbers"));
+        }
+        self.confirmed = Some(now.commit().to_owned());
+        self.origin = now.clone().with_commit_of(&self.origin);
+        Ok(Confirmation::Confirmed)
     }
 }
 

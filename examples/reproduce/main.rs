@@ -232,7 +232,7 @@ fn main() -> anyhow::Result<()> {
         });
         let kept = Kept::new(outcome, seconds, now.clone(), quick);
         kept.write(&place(row))?;
-        eprintln!("reproduce: {}: {}", row.id, kept.said(row));
+        eprintln!("reproduce: {}: {}", row.id, kept.verdict_and_time(row));
     }
     let kept = rows.iter().zip(&origins).map(|(row, now)| {
         let kept = Kept::read(&place(row))?;
@@ -247,7 +247,7 @@ fn main() -> anyhow::Result<()> {
     for Known { row, kept, .. } in &kept {
         let verdict = kept.as_ref().map_or("not run", |kept| kept.outcome.verdict.name(row));
         *counts.entry(verdict).or_insert(0) += 1;
-        println!("{:<18} {}", row.id, kept.as_ref().map_or("not run".to_owned(), |kept| kept.said(row)));
+        println!("{:<18} {}", row.id, kept.as_ref().map_or("not run".to_owned(), |kept| kept.verdict_and_time(row)));
     }
     println!("{}", file.display());
     let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();

@@ -1,7 +1,7 @@
 //! What made a result: the commit, and a hash of the sources and settings.
 
 use super::Row;
-use super::dsvgd::runs::OTHERS;
+use super::dsvgd::runs::COMPARISON_FILES;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The code that computes results. Formats of files, pictures and the command line are not among it.
+/// The code that computes results: not that of result files, checkpoints, pictures and the command line.
 const SOURCES: [&str; 26] = [
     "src/cluster/block.rs",
     "src/cluster/simulate.rs",
@@ -38,12 +38,13 @@ const SOURCES: [&str; 26] = [
     "examples/reproduce/dsvgd/sets.rs",
     "examples/reproduce/judge.rs",
 ];
-/// The methods of each paper's rows, and a file that one row alone uses.
+/// The folders of methods that each paper's rows use.
 const METHODS: [(&str, &[&str]); 3] = [
     ("dsgld", &["chains", "topics"]),
     ("dsvgd", &["chains", "particles", "point", "variational"]),
     ("ec-sghmc", &["chains", "point"]),
 ];
+/// A file that only this row uses: the file and the row.
 const OF_ONE_ROW: (&str, &str) = ("src/methods/variational/npv.rs", "fig11");
 
 /// What made a result.
@@ -51,7 +52,7 @@ const OF_ONE_ROW: (&str, &str) = ("src/methods/variational/npv.rs", "fig11");
 #[serde(default)]
 pub struct Origin {
     commit: String,
-    /// A hash of the code, without lines of comments, the tests at the end of files and the texts of rows, and of the versions of libraries.
+    /// A hash of the code and of `Cargo.lock`. Lines of comments, tests at the end of files and texts of rows do not count.
     sources: String,
     /// A hash of the run files.
     settings: String,
@@ -79,8 +80,8 @@ impl Origin {
             sources.update(code(&fs::read_to_string(&file)?).as_bytes());
         }
         let mut settings = blake3::Hasher::new();
-        let of_others: &[&str] = if paper == "dsvgd" { &OTHERS } else { &[] };
-        for name in row.files.iter().chain(of_others) {
+        let of_comparisons: &[&str] = if paper == "dsvgd" { &COMPARISON_FILES } else { &[] };
+        for name in row.files.iter().chain(of_comparisons) {
             settings.update(&fs::read(Path::new("jobs/papers").join(format!("{name}.toml")))?);
         }
         let short = |hash: blake3::Hash| hash.to_hex()[..16].to_owned();
@@ -116,7 +117,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The files of a folder that are no tests.
+/// Adds a file of code, or those of a folder that are no tests.
 fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if place.is_dir() {
         for entry in fs::read_dir(place)? {
@@ -125,6 +126,11 @@ fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
                 collect(&path, files)?;
             }
         }
+    } else if !place.exists() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("{} is among the sources of rows, but missing", place.display()),
+        ));
     } else if place.extension().is_some_and(|extension| extension == "rs") {
         files.push(place.to_owned());
     }
@@ -136,7 +142,13 @@ const TEXTS: [&str; 6] = ["quote: \"", "claim: \"", "differs: \"", "const DIFFER
 
 /// The code before its tests, without comments, empty lines and the texts of rows.
 fn code(file: &str) -> String {
-    let file = file.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(file);
+    // Attributes may stand between these two lines.
+    let is_tests = |place: usize| {
+        let mut rest = file[place..].lines().skip_while(|line| line.is_empty() || line.starts_with("#["));
+        rest.next().is_some_and(|line| line.starts_with("mod tests {"))
+    };
+    let tests = file.match_indices("\n#[cfg(test)]\n").find(|(place, _)| is_tests(*place));
+    let file = &file[..tests.map_or(file.len(), |(place, _)| place)];
     let (mut code, mut in_text) = (String::new(), false);
     for line in file.lines().map(str::trim) {
         in_text |= TEXTS.iter().any(|text| line.starts_with(text));
@@ -167,6 +179,14 @@ mod tests {
     fn comments_tests_and_texts_do_not_count() {
         let file = "// a comment\n\nlet x = 1; // here\nRow {\n    quote: \"one \\\n  two\",\n    claim: \"c\",\n    /// more\n  let y;\n}\n\
                     \n#[cfg(test)]\nfn helper() {}\n#[cfg(test)]\nmod tests {}\n";
-        assert_eq!(code(file), "let x = 1; // here\nRow {\nlet y;\n}\n#[cfg(test)]\nfn helper() {}\n");
+        let expected = "let x = 1; // here\nRow {\nlet y;\n}\n#[cfg(test)]\nfn helper() {}\n";
+        assert_eq!(code(file), expected);
+        let with_attribute = file.replace("mod tests {}", "#[allow(clippy::unwrap_used)]\nmod tests {}");
+        assert_eq!(code(&with_attribute), expected);
+    }
+
+    #[test]
+    fn a_place_that_does_not_exist_is_refused() {
+        assert!(collect(Path::new("src/no_such_place"), &mut Vec::new()).is_err());
     }
 }

@@ -16,8 +16,8 @@ pub(super) enum Content {
     Hdf5,
 }
 
-/// Checks that nothing is lost when a command that reads `inputs` writes a file. An existing file may be replaced with `--force`, but not an input,
-/// nor a file of a run.
+/// Checks that nothing is lost when a command that reads `inputs` writes a file. An existing file may be replaced with `--force`, but not an
+/// input, nor a file of a run, nor an HDF5 file by a text.
 ///
 /// # Errors
 /// If something would be lost, or `output` is no place for a file.
@@ -39,10 +39,10 @@ pub(super) fn check<'a>(
         let Ok(input) = input.canonicalize() else { continue };
         ensure!(input != canonical, "{shown}: the output would replace this input file: choose another name");
     }
-    ensure!(force, "{shown}: this file exists; choose another name, or replace it with --force");
     if content == Content::Text && begins_with(output, &hdf::SIGNATURE) {
         bail!("{shown}: this is an HDF5 file, which is not replaced by a text: choose another name");
     }
+    ensure!(force, "{shown}: this file exists; choose another name, or replace it with --force");
     Ok(())
 }
 
@@ -62,12 +62,12 @@ fn begins_with(path: &Path, bytes: &[u8]) -> bool {
     read.is_ok() && begin == bytes
 }
 
-/// Checks before a long computation that a file can be written after it: that it replaces none but a former one, which begins with `begin` or is
-/// empty, and that its folder can be written.
+/// Checks before a long computation that a file can be written after it. An existing file may only be replaced if it is empty or begins with
+/// `begin`, as an earlier output of the same kind does.
 ///
 /// # Errors
 /// If it cannot.
-pub(super) fn check_in_advance(output: &Path, begin: &str, what: &str) -> anyhow::Result<()> {
+pub(super) fn check_replaces_same_kind(output: &Path, begin: &str, what: &str) -> anyhow::Result<()> {
     let shown = output.display();
     if is_existing_file(output)? {
         let is_empty = output.metadata().is_ok_and(|found| found.len() == 0);
@@ -77,7 +77,7 @@ pub(super) fn check_in_advance(output: &Path, begin: &str, what: &str) -> anyhow
         );
     }
     let folder = folder_of(output);
-    ensure!(folder.is_dir(), "{shown}: there is no such folder");
+    ensure!(folder.is_dir(), "{shown}: there is no folder {}", folder.display());
     check_writable(folder).with_context(|| shown.to_string())
 }
 
@@ -106,7 +106,7 @@ mod tests {
         for name in ["run/result.h5", "run/config.toml", "run/checkpoint.bin"] {
             assert!(refused(name, Content::Hdf5, true).contains("a file of the run"), "{name}");
         }
-        assert!(refused("data.h5", Content::Text, true).contains("HDF5"));
+        assert!([false, true].iter().all(|force| refused("data.h5", Content::Text, *force).contains("HDF5")));
         let device = super::check(Path::new("/dev/null"), Content::Text, true, []).unwrap_err().to_string();
         assert!(device.contains("device"), "{device}");
     }
@@ -118,10 +118,10 @@ mod tests {
         std::fs::write(at("old"), "{begin").unwrap();
         std::fs::write(at("empty"), "").unwrap();
         std::fs::write(at("other"), "begin").unwrap();
-        let check = |name: &str| check_in_advance(&at(name), "{", "a timeline");
+        let check = |name: &str| check_replaces_same_kind(&at(name), "{", "a timeline");
         ["new", "old", "empty"].iter().for_each(|name| check(name).unwrap());
         assert!(check("other").unwrap_err().to_string().contains("is not a timeline, so it is not replaced"));
-        assert!(check("missing/new").unwrap_err().to_string().contains("no such folder"));
+        assert!(check("missing/new").unwrap_err().to_string().contains("there is no folder"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }

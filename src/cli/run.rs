@@ -164,7 +164,7 @@ pub(super) fn carry_out(
     let mut folder = RunFolder::new(output, every, args.job.reporting());
     if let Some(path) = &args.timeline {
         let is_writable =
-            if ranks.is_root() { output_file::check_in_advance(path, Timeline::BEGIN, "a timeline") } else { Ok(()) };
+            if ranks.is_root() { output_file::check_replaces_same_kind(path, Timeline::BEGIN, "a timeline") } else { Ok(()) };
         // All ranks begin together.
         ranks.agree(is_writable.map_err(|error| JobError::Output(format!("--timeline {error:#}"))))?;
         folder.keep_timeline(Arc::new(Timeline::new(ranks.count())));

@@ -44,7 +44,8 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
     let method = entry.parse_with(Table::new(), &method_defaults::<D>(registry, model)).map_err(ConfigError::Stored)?;
     let mut file = Table::new();
     // Two agents, unless the method takes only one.
-    file.insert("agents".into(), Value::from(if method.check_agents(2).is_ok() { 2 } else { 1 }));
+    let ranks = if method.check_agents(2).is_ok() { 2 } else { 1 };
+    file.insert("agents".into(), Value::from(ranks));
     if let Some(path) = data {
         file.insert("data".into(), Table::from_iter([("file".to_owned(), Value::from(path.display().to_string()))]).into());
     }
@@ -61,7 +62,7 @@ pub fn template<D: RunFileKind>(registry: &Registry, choice: Choice) -> Result<S
 
     let mut text = format!(
         "# A run of {method_name} on the model {model}: every key with its meaning and a starting value.\n\
-         # Check it with `mpibayes check FILE`, start it with `mpibayes run FILE` or `mpirun -n 4 mpibayes run FILE`.\n"
+         # Check it with `mpibayes check FILE`, start it with `mpibayes run FILE` or `mpirun -n {ranks} mpibayes run FILE`.\n"
     );
     text.extend(reasons.iter().map(|reason| format!("# {reason}\n")));
     text.push('\n');

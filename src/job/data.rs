@@ -93,6 +93,11 @@ pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
     Ok(schema_of(columns, dataset.recipe(), names, (dataset.task(), dataset.classes()), dataset.target_scaling().0))
 }
 
+/// The error of data of another kind than the model is for.
+pub(super) fn refuse_kind(file: &DataFile, model: &str, wanted: &str) -> JobError {
+    ConfigError::Choice(format!("{} {}", file.path().display(), other_kind(file, model, wanted))).into()
+}
+
 /// What is wrong with data of another kind than the model is for, after the name of the file.
 pub(super) fn other_kind(file: &DataFile, model: &str, wanted: &str) -> String {
     format!("holds {}, and the model {model} is for {wanted}: choose another model, or another file", file.kind())
@@ -150,8 +155,7 @@ pub fn template_for(
         let fits = matches!(file, DataFile::Corpus(_)) == on_corpus;
         if !fits && registry.models().contains(&model) {
             let wanted = if on_corpus { Corpus::WORDS.kind } else { Table::WORDS.kind };
-            let message = format!("{} {}", file.path().display(), other_kind(file, model, wanted));
-            return Err(ConfigError::Choice(message).into());
+            return Err(refuse_kind(file, model, wanted));
         }
     }
     check_name("method", method, &registry.methods())?;

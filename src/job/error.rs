@@ -6,6 +6,9 @@ use crate::data::DataError;
 use crate::results::{ResultsError, SaveError};
 use std::path::PathBuf;
 
+/// Why a run cannot be used yet.
+pub(super) const NOT_FINISHED: &str = "the run is not finished; `mpibayes resume` with its folder resumes it";
+
 /// What ends a job early.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {

@@ -1,7 +1,7 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
 use super::data::schema_of;
-use super::error::JobError;
+use super::error::{JobError, NOT_FINISHED};
 use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, kept_shape, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
@@ -243,7 +243,7 @@ impl Predictor {
             return Err(cannot("the run is on documents, not on rows"));
         };
         if !file.info().state.finished {
-            return Err(cannot("the run is not finished; `mpibayes resume` with its folder resumes it"));
+            return Err(cannot(NOT_FINISHED));
         }
         let grid = file.grid(PREPROCESSING)?.ok_or_else(|| cannot("the run is on no data"))?;
         if !file.has_posterior()? {

@@ -1,6 +1,6 @@
 //! A run and its data become a method that a driver can run; tables and corpora implement one trait for this.
 
-use super::data::{DataFile, other_kind};
+use super::data::{DataFile, refuse_kind};
 use super::error::JobError;
 use super::notes::notes_on_rows;
 use super::pointwise::{Pointwise, note_on_rows, pointwise_arrays};
@@ -333,8 +333,6 @@ pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobEr
     })?;
     match D::downcast(&file) {
         Some(_) => Ok(Some(file)),
-        None => {
-            Err(ConfigError::Choice(format!("{} {}", path.display(), other_kind(&file, run.model_name(), D::WORDS.kind))).into())
-        }
+        None => Err(refuse_kind(&file, run.model_name(), D::WORDS.kind)),
     }
 }

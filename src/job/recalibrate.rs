@@ -7,15 +7,14 @@ use super::predictions::{PREPROCESSING, predictive_arrays};
 use super::prepare::JobData;
 use super::problem::{counted_once, table_problem};
 use super::ranks::Ranks;
-use super::records::records_of;
-use super::scoring::scores_grid;
+use super::scoring::{scores_at, scores_grid};
 use super::start::{job_options, open_on_all};
 use super::tune::TUNING;
 use crate::cluster::JobOptions;
 use crate::cluster::record::Extents;
 use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
-use crate::methods::common::full_scores::{FullScores, ScoredRows};
+use crate::methods::common::full_scores::ScoredRows;
 use crate::methods::{Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, UNMIXED_R_HAT, estimates};
@@ -30,8 +29,13 @@ use std::sync::Arc;
 
 /// The group that says how draws were moved.
 pub const RECALIBRATION: &str = "recalibration";
-/// Its list with the folder of the run.
+/// Its list with the result file whose draws were moved.
 pub const RECALIBRATED_FROM: &str = "recalibrated_from";
+
+/// What rank 0 tells the others: compute scores with it.
+const ANOTHER_ROUND: [u8; 1] = [1];
+/// What rank 0 tells the others: no more scores are needed.
+const LAST_ROUND_DONE: [u8; 1] = [0];
 
 /// Moves the draws of a finished run, and writes them to `folder`. Every rank calls this; rank 0 gives the result file, and gets how the
 /// draws were moved.
@@ -63,24 +67,25 @@ pub fn recalibrate(
     let read = |file| Draws::read(file, parameters, data.as_ref());
     let before = ranks.agree(file.map(read).transpose())?;
     folder.print_message("moving the draws by the scores of the posterior, until their mean and covariance converge");
+    // Rank 0 decides how often scores are computed.
     let moved = match &before {
         Some(before) => {
             let moved = move_draws(before.rows.view(), |draws| {
-                ranks.broadcast(&[1]);
+                ranks.broadcast(&ANOTHER_ROUND);
                 scores(&scored, draws, ranks, &options)
             });
-            ranks.broadcast(&[0]);
-            moved.map(|moved| moved.map_err(|refusal| JobError::Recalibration(refusal.to_string())))
+            ranks.broadcast(&LAST_ROUND_DONE);
+            moved.and_then(|moved| moved.map_err(|refusal| JobError::Recalibration(refusal.to_string())))
         }
         None => {
-            while ranks.broadcast(&[]) == [1] {
+            while ranks.broadcast(&[]) == ANOTHER_ROUND {
                 scores(&scored, &Array2::zeros((0, parameters)), ranks, &options)?;
             }
             return ranks.agree(Ok(None));
         }
     };
     let checked_and_written = || {
-        let (moved, Some(before), Some(file)) = (moved??, before, file) else { return Ok(None) };
+        let (moved, Some(before), Some(file)) = (moved?, before, file) else { return Ok(None) };
         let draws = Draws { rows: moved.map.apply(before.rows.view()), ..before };
         draws.check_mixing()?;
         Written { run, file, draws, moved: &moved, problem: &problem, dataset }.to_folder(folder)?;
@@ -91,12 +96,8 @@ pub fn recalibrate(
 
 /// The scores of the posterior at draws (M × d), on rank 0. Every rank calls this.
 fn scores(problem: &Problem<f64>, draws: &Array2<f64>, ranks: &Ranks, options: &JobOptions) -> Result<Array2<f64>, JobError> {
-    let values = draws.iter().copied().collect();
-    let scores = records_of(FullScores { problem: problem.clone(), draws: values, rows: ScoredRows::All }, ranks, options)?;
-    match ranks.is_root() {
-        true => Array2::from_shape_vec(draws.dim(), scores).map_err(|error| JobError::Recalibration(error.to_string())),
-        false => Ok(Array2::zeros(draws.dim())),
-    }
+    let scores = scores_at(problem.clone(), draws.iter().copied().collect(), ScoredRows::All, ranks, options)?;
+    Ok(scores.unwrap_or_else(|| Array2::zeros(draws.dim())))
 }
 
 /// The draws of a posterior: those of all chains as rows.
@@ -118,7 +119,7 @@ impl Draws {
         }
         let samples = file.samples(POSTERIOR)?;
         let (lengths, longest) = (file.lengths(POSTERIOR)?, samples.values.dim().1);
-        // What a shorter chain lacks is no draw.
+        // The file pads shorter chains; the padding is left out.
         let places = lengths.iter().enumerate().flat_map(|(chain, &length)| (0..length).map(move |draw| chain * longest + draw));
         let rows = samples.values.matrix().select(Axis(0), &places.collect::<Vec<_>>());
         if rows.ncols() != parameters {
@@ -128,7 +129,7 @@ impl Draws {
         Ok(Self { rows, lengths, group: SampleGroup { name: POSTERIOR.into(), parts: samples.parts, kind: samples.kind } })
     }
 
-    /// Refuses chains that disagree or are short: maps that mix parameters change both.
+    /// Refuses moved chains that disagree or are short: a map that mixes parameters changes R-hat and the effective sample size.
     fn check_mixing(&self) -> Result<(), JobError> {
         if self.group.kind != SampleKind::Chains {
             return Ok(());
@@ -147,7 +148,7 @@ impl Draws {
         let names = self.group.parts.iter().flat_map(|part| (0..part.size()).map(|place| part.element_name(place)));
         for (name, estimate) in names.zip(estimates(chains.view())) {
             let Some(Convergence { r_hat, ess_bulk, .. }) = estimate.convergence else { continue };
-            // Of a single chain, R-hat is not defined.
+            // The R-hat of a single chain is NaN, which is no reason to refuse.
             if r_hat >= UNMIXED_R_HAT || ess_bulk.is_nan() || ess_bulk < MIN_ESS {
                 return Err(JobError::Recalibration(format!(
                     "the chains are too short: moved draws of {name} have an R-hat of {r_hat:.2} and an effective sample size of \
@@ -212,11 +213,11 @@ impl Written<'_> {
         }
         writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores, DrawnFrom::Posterior));
         writer.push_grid(recalibration_grid(moved, file.path()));
-        let complete = |writer: &mut RunWriter, finished| {
+        let write_file = |writer: &mut RunWriter, finished| {
             writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty())
         };
-        complete(&mut writer, false)?;
-        // Predictions are made from the draws in the file.
+        // An unfinished file first: predictions read their draws from it.
+        write_file(&mut writer, false)?;
         if let Some(dataset) = dataset {
             let is_chains = draws.group.kind == SampleKind::Chains;
             let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset, run)?;
@@ -231,7 +232,7 @@ impl Written<'_> {
                 }
             }
         }
-        Ok(complete(&mut writer, true)?)
+        Ok(write_file(&mut writer, true)?)
     }
 }
 

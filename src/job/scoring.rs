@@ -11,7 +11,7 @@ use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES, ScoredRows};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::metrics::temperature;
-use crate::results::{Grid, POSTERIOR, ResultFile};
+use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
 use ndarray::Array2;
 
 /// The array of the group of scores that says what the draws come from.
@@ -23,7 +23,7 @@ pub const TEMPERATURE: &str = "configurational_temperature";
 const MAX_TEMPERATURE_DRAWS: usize = 40;
 /// It is not measured with fewer draws.
 const MIN_TEMPERATURE_DRAWS: usize = 10;
-/// At most this many values, draws × parameters, are read: the more parameters, the fewer draws.
+/// At most this many values, draws × parameters, are read, but never fewer draws than [`MIN_TEMPERATURE_DRAWS`].
 const MAX_TEMPERATURE_VALUES: usize = 4_000_000;
 /// The temperature of models with more parameters is not measured: rank 0 would need some 40 bytes for each value of all draws.
 const MAX_TEMPERATURE_PARAMETERS: usize = 1_000_000;
@@ -33,17 +33,21 @@ const MAX_TEMPERATURE_WORK: usize = 2_000_000_000;
 /// But never fewer rows than these.
 const MIN_TEMPERATURE_ROWS: usize = 256;
 
-/// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
+/// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns on rank 0 a group for the result file: the scores
+/// with their draws, or temperatures.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
 
-/// The scoring of a problem that counts every one of `rows` rows once; none if it is not wanted, or says nothing of such draws.
+/// The scoring of a problem that counts every one of `rows` rows once. None if it is not wanted or the model is too large, and for a fitted
+/// normal distribution of many parameters, whose temperature is 1 whatever the posterior is.
 pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize, drawn_from: DrawnFrom) -> Option<Scoring> {
     let is_small = problem.model.dim() <= MAX_PARAMETERS;
-    // The optimum of variational inference has the temperature 1, whatever the posterior is.
     let has_temperature = drawn_from == DrawnFrom::Posterior && problem.model.dim() <= MAX_TEMPERATURE_PARAMETERS;
     (wanted && (is_small || has_temperature)).then(|| {
         let scoring: Scoring = match is_small {
-            true => Box::new(move |file, ranks, options| scores_for_bias(problem, (rows, drawn_from), file, ranks, options)),
+            true => Box::new(move |file, ranks, options| {
+                let wanted = draws_wanted(problem.model.dim(), rows);
+                scores_for_bias(problem, wanted, drawn_from, file, ranks, options)
+            }),
             false => Box::new(move |file, ranks, options| measure_temperature(problem, rows, file, ranks, options)),
         };
         scoring
@@ -61,7 +65,10 @@ fn measure_temperature<F: Precision>(
     let parameters = problem.model.dim();
     let most = (MAX_TEMPERATURE_VALUES / parameters).clamp(MIN_TEMPERATURE_DRAWS, MAX_TEMPERATURE_DRAWS);
     let read = || -> Result<(Vec<usize>, Vec<F>), JobError> {
-        let Some(file) = file?.filter(|file| file.has_posterior().unwrap_or(false)) else { return Ok(Default::default()) };
+        let Some(file) = file? else { return Ok(Default::default()) };
+        if !file.has_posterior()? {
+            return Ok(Default::default());
+        }
         let places = evenly_spaced(&file.lengths(POSTERIOR)?, most);
         let draws = file.draws::<F>(POSTERIOR, &places)?.into_raw_vec_and_offset().0;
         Ok((places.into_iter().map(|place| place.0).collect(), draws))
@@ -71,7 +78,7 @@ fn measure_temperature<F: Precision>(
     // The same on all ranks, of which only rank 0 knows how many draws there are.
     let affordable = (MAX_TEMPERATURE_WORK / (parameters * most)).max(MIN_TEMPERATURE_ROWS);
     let scored = ScoredRows::Sample { rows: affordable, of: rows };
-    let Some(ScoredDraws { draws, scores }) = scores_at(problem, draws, MIN_TEMPERATURE_DRAWS, scored, ranks, options)? else {
+    let Some(ScoredDraws { draws, scores }) = with_scores(problem, draws, MIN_TEMPERATURE_DRAWS, scored, ranks, options)? else {
         return Ok(None);
     };
     let (names, sizes): (Vec<String>, Vec<usize>) =
@@ -96,9 +103,29 @@ struct ScoredDraws {
     scores: Array2<f64>,
 }
 
-/// Computes the scores at draws, which rank 0 has, and returns them there. Returns none on other ranks, and everywhere if there are fewer draws
-/// than `least` or some are not finite. Every rank calls this.
-fn scores_at<F: Precision>(
+/// Computes the scores at draws on all ranks, which all call this, and returns them on rank 0. `draws` holds the draws one after the other on
+/// rank 0, and nothing on other ranks.
+pub(super) fn scores_at<F: Precision>(
+    problem: Problem<F>,
+    draws: Vec<F>,
+    rows: ScoredRows,
+    ranks: &Ranks,
+    options: &JobOptions,
+) -> Result<Option<Array2<f64>>, JobError> {
+    let parameters = problem.model.dim();
+    let scores = records_of(FullScores { problem, draws, rows }, ranks, options)?;
+    ranks.is_root().then(|| as_rows(scores, parameters)).transpose()
+}
+
+/// Values of draws, one draw after the other, as a matrix with a row for each draw.
+fn as_rows(values: Vec<f64>, parameters: usize) -> Result<Array2<f64>, JobError> {
+    Array2::from_shape_vec((values.len() / parameters, parameters), values)
+        .map_err(|error| ResultsError::Shape(format!("the scores of draws: {error}")).into())
+}
+
+/// Draws with their scores on rank 0; none on other ranks, and everywhere if there are fewer draws than `least` or some are not finite. Every
+/// rank calls this.
+fn with_scores<F: Precision>(
     problem: Problem<F>,
     draws: Vec<F>,
     least: usize,
@@ -111,22 +138,15 @@ fn scores_at<F: Precision>(
     if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
         return Ok(None);
     }
-    let scores = records_of(FullScores { problem, draws: draws.clone(), rows }, ranks, options)?;
-    if !ranks.is_root() {
-        return Ok(None);
-    }
-    let shape = (draws.len() / parameters, parameters);
-    let matrix = |values: Vec<f64>| {
-        Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
-    };
-    let draws = matrix(draws.into_iter().map(|value| value.f64()).collect())?;
-    Ok(Some(ScoredDraws { draws, scores: matrix(scores)? }))
+    let Some(scores) = scores_at(problem, draws.clone(), rows, ranks, options)? else { return Ok(None) };
+    Ok(Some(ScoredDraws { draws: as_rows(draws.into_iter().map(|value| value.f64()).collect(), parameters)?, scores }))
 }
 
 /// Computes the scores from which the bias of draws is measured.
 fn scores_for_bias<F: Precision>(
     problem: Problem<F>,
-    (rows, drawn_from): (usize, DrawnFrom),
+    draws_wanted: usize,
+    drawn_from: DrawnFrom,
     file: Result<Option<ResultFile>, JobError>,
     ranks: &Ranks,
     options: &JobOptions,
@@ -134,11 +154,11 @@ fn scores_for_bias<F: Precision>(
     let parameters = problem.model.dim();
     let read = || -> Result<Vec<F>, JobError> {
         let Some(file) = file? else { return Ok(Vec::new()) };
-        let draws = evenly_spaced_draws::<F>(&file, draws_wanted(parameters, rows))?;
+        let draws = evenly_spaced_draws::<F>(&file, draws_wanted)?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
     let draws = ranks.agree(read())?;
-    let scored = scores_at(problem, draws, draws_needed(parameters), ScoredRows::All, ranks, options)?;
+    let scored = with_scores(problem, draws, draws_needed(parameters), ScoredRows::All, ranks, options)?;
     Ok(scored.map(|ScoredDraws { draws, scores }| scores_grid(&draws, &scores, drawn_from)))
 }
 

@@ -1,6 +1,6 @@
 //! The topics of a run as its result file has them, and what they say of documents.
 
-use super::error::JobError;
+use super::error::{JobError, NOT_FINISHED};
 use crate::config::{Registry, Run};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
@@ -79,7 +79,7 @@ impl TopicModel {
         };
         let settings = run.model;
         let Some(grid) = file.grid(VOCABULARY)? else {
-            return Err(cannot("the run is not finished; `mpibayes resume` with its folder resumes it".into()));
+            return Err(cannot(NOT_FINISHED.into()));
         };
         let words = grid.list("words").to_vec();
         let lengths = file.lengths(POSTERIOR)?;

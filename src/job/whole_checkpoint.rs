@@ -121,7 +121,7 @@ fn verify(ranks: &Ranks, states: &[StoredState], parts: &CheckpointParts) -> Res
     let (rank, count) = if parts.is_shared() { (ranks.rank(), ranks.count()) } else { (0, 1) };
     let mut mine = states.iter().skip(rank as usize).step_by(count as usize);
     let verified = if ranks.is_root() || parts.is_shared() { mine.try_for_each(|state| parts.verify(state)) } else { Ok(()) };
-    let refused = verified.err().map(|cause| match cause.may_pass() {
+    let refused = verified.err().map(|cause| match cause.may_be_temporary() {
         true => Refused::Unreadable(cause.to_string()),
         false => Refused::Damaged(cause.to_string()),
     });

@@ -1,4 +1,4 @@
-//! Update rules on arrays: SVGD, kernel density estimates, optimizers, Langevin and Hamiltonian steps, convolutions.
+//! Numerical kernels on arrays: update rules, kernel densities and discrepancies, convolutions, sums, packed symmetric matrices.
 
 pub mod convolution;
 pub mod hamiltonian;

@@ -6,7 +6,8 @@ use crate::vector::vectorized;
 /// Up to this length, plain selection is fastest.
 const PLAIN: usize = 256;
 
-/// Finds order statistics. It remembers the last result as a guess for the next; results do not depend on the guess.
+/// Finds order statistics. It remembers the last result as a guess for the next; results do not depend on the guess,
+/// unless values are NaN.
 #[derive(Clone, Debug)]
 pub(super) struct Selector<F> {
     buffer: Vec<F>,
@@ -56,7 +57,7 @@ impl<F: Real> Selector<F> {
         }
         let sample = &mut self.buffer[..count];
         sample.sort_unstable_by(order);
-        // Four standard errors of a sample quantile are at most 4 · √(1/4 count) of the ranks.
+        // The rank of a sample quantile has a standard deviation of at most √count / 2; this is four of them.
         let slack = 2 * count.isqrt();
         let center = low / stride;
         (sample[center.saturating_sub(slack)], sample[(center + slack).min(count - 1)])

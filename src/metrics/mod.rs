@@ -219,7 +219,7 @@ pub struct Classification {
     /// The fraction of rows whose most probable class is correct.
     pub accuracy: f64,
     /// The accuracy over the rows of each class; NaN for classes without rows.
-    pub per_class: Vec<f64>,
+    pub class_accuracy: Vec<f64>,
     /// Rows of each class.
     pub class_rows: Vec<u64>,
     /// Maximum calibration error: the largest |accuracy − confidence| of a bin that is not empty; NaN without rows.
@@ -277,7 +277,7 @@ impl Classification {
         let weighted: f64 = reliability.iter().filter(|bin| bin.rows > 0).map(|bin| bin.rows as f64 * bin.gap()).sum();
         Self {
             accuracy: all.share(),
-            per_class: classes.iter().map(|class| class.share()).collect(),
+            class_accuracy: classes.iter().map(|class| class.share()).collect(),
             class_rows: classes.iter().map(|class| class.rows).collect(),
             mce: largest_gap(1),
             mce_20: largest_gap(MIN_BIN_ROWS),
@@ -313,11 +313,11 @@ mod tests {
         }
     }
 
-    /// Adds rows of two classes: confidence in class 1 or 0, and whether it is right.
+    /// Adds rows of two classes: the probability of class 0, and whether class 0 is the target.
     fn two_classes(tally: &mut Tally, rows: &[(f64, bool)]) {
         let mean = Array2::from_shape_fn((rows.len(), 2), |(i, c)| if c == 0 { rows[i].0 } else { 1.0 - rows[i].0 });
         let targets = Array1::from_shape_fn(rows.len(), |i| if rows[i].1 { 0.0_f32 } else { 1.0 });
-        let density: Vec<f64> = rows.iter().map(|&(p, right)| if right { p } else { 1.0 - p }).collect();
+        let density: Vec<f64> = rows.iter().map(|&(p, is_target)| if is_target { p } else { 1.0 - p }).collect();
         tally.add(mean.view(), &density, targets.view());
     }
 
@@ -341,7 +341,7 @@ mod tests {
         assert!(result.mce_20.is_nan(), "no bin has 20 rows");
         assert_eq!(result.accuracy, 5.0 / 7.0);
         // Class 0 is the target of all rows predicted right, class 1 of those predicted wrong.
-        assert_eq!(result.per_class, [1.0, 0.0]);
+        assert_eq!(result.class_accuracy, [1.0, 0.0]);
     }
 
     #[test]
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_of_few_rows_count_for_mce_but_not_for_its_solid_variant() {
+    fn bins_of_few_rows_count_for_mce_but_not_for_mce_20() {
         let mut tally = Tally::classes(2);
         two_classes(&mut tally, &[(0.95, false)]);
         two_classes(&mut tally, &[(0.75, true); 20]);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn with_two_classes_the_lower_half_is_empty_with_ten_it_is_not() {
+    fn with_two_classes_confidence_is_at_least_a_half_with_ten_it_is_not() {
         let mut tally = Tally::classes(10);
         let mut mean = Array2::from_elem((1, 10), 0.09);
         mean[[0, 3]] = 0.19;

@@ -1,6 +1,6 @@
 //! The configurational temperature of draws: a measure of their spread for any number of parameters.
 //!
-//! For a density p with score s = ∇log p that vanishes at infinity, −E_p[θ_j s_j] = 1 for every parameter (Stein's identity, in mechanics the
+//! For a density p that vanishes at infinity, with score s = ∇log p, −E_p[θ_j s_j] = 1 for every parameter (Stein's identity, in mechanics the
 //! virial theorem), also if the density has many modes. The mean of −θ_j s_j over the parameters of a variable is its configurational temperature
 //! (Wenzel et al. 2020, "How good is the Bayes posterior in deep neural networks really?"): it is 1 for draws from the posterior, c² for draws from
 //! a normal distribution that is wider by the factor c, and some other number for chains that are still on their way.
@@ -35,7 +35,8 @@ pub struct Temperature {
     pub temperature: f64,
     /// Its standard error.
     pub error: f64,
-    /// By how much it may be off, at the level at which this holds for all variables together; infinite if it is not judged.
+    /// Half the width of a confidence interval; infinite if it is not judged. The intervals of all judged variables hold together with
+    /// probability 1 − [`FALSE_ALARMS`].
     #[serde(skip)]
     margin: f64,
 }
@@ -51,7 +52,7 @@ impl Temperature {
 
     /// Whether it has enough parameters.
     pub fn is_judged(&self) -> bool {
-        self.parameters >= MIN_PARAMETERS
+        has_enough(self.parameters)
     }
 
     /// Whether it is surely close to 1.
@@ -61,7 +62,8 @@ impl Temperature {
 }
 
 /// −θ·s over the parameters of each variable, divided by their number, for each draw (draws × variables). `sizes` has the numbers of parameters of
-/// the variables in order. With `is_centered`, a mean of draws that do not depend on it is subtracted from each draw.
+/// the variables in order. With `is_centered`, each draw is taken relative to the mean of the other chains, or of the other draws if there is
+/// one chain.
 pub fn by_draw(
     draws: ArrayView2<f64>,
     scores: ArrayView2<f64>,
@@ -78,7 +80,7 @@ pub fn by_draw(
     };
     let mut center = Array1::zeros(draws.ncols());
     for (place, (draw, score)) in draws.rows().into_iter().zip(scores.rows()).enumerate() {
-        // The draws of a chain have the same.
+        // All draws of a chain have the same center.
         let is_new = place == 0 || !has_other_chains || chains[place] != chains[place - 1];
         if is_centered && is_new {
             center = mean_of_others(place).unwrap_or(center);
@@ -93,33 +95,38 @@ pub fn by_draw(
     found
 }
 
+/// Whether the temperature of a variable with this many parameters is judged.
+fn has_enough(parameters: usize) -> bool {
+    parameters >= MIN_PARAMETERS
+}
+
 /// The temperatures of variables with these names and numbers of parameters, from those of single draws. The draws of a chain follow each other.
 pub fn temperatures(variables: &[(String, usize)], by_draw: ArrayView2<f64>, chains: &[usize]) -> Vec<Temperature> {
-    let judged = variables.iter().filter(|(_, parameters)| *parameters >= MIN_PARAMETERS).count();
+    let judged = variables.iter().filter(|(_, parameters)| has_enough(*parameters)).count();
     let level = 1.0 - FALSE_ALARMS / (2.0 * judged.max(1) as f64);
     let of = |((variable, parameters), values): (&(String, usize), Vec<f64>)| {
         let (error, margin) = error_and_margin(&values, chains, level);
-        let margin = if *parameters < MIN_PARAMETERS { f64::INFINITY } else { margin };
+        let margin = if has_enough(*parameters) { margin } else { f64::INFINITY };
         let temperature = values.iter().sum::<f64>() / values.len() as f64;
         Temperature { variable: variable.clone(), parameters: *parameters, temperature, error, margin }
     };
     variables.iter().zip(by_draw.columns().into_iter().map(|column| column.to_vec())).map(of).collect()
 }
 
-/// The standard error of the mean of values, and its margin at a level. Neighbours in a chain may depend on each other: the number of independent
+/// The standard error of the mean of values, and the margin that it exceeds on each side with probability 1 − `level`. Neighbours in a chain may depend on each other: the number of independent
 /// values is estimated from their correlation.
 fn error_and_margin(values: &[f64], chains: &[usize], level: f64) -> (f64, f64) {
     let count = values.len() as f64;
     let center = values.iter().sum::<f64>() / count;
-    let square = values.iter().map(|value| (value - center).powi(2)).sum::<f64>();
+    let squares = values.iter().map(|value| (value - center).powi(2)).sum::<f64>();
     let neighbours =
         || values.windows(2).zip(chains.windows(2)).filter(|(_, chains)| chains[0] == chains[1]).map(|(pair, _)| pair);
     let (products, pairs) =
         neighbours().fold((0.0, 0.0), |(sum, pairs), pair| (sum + (pair[0] - center) * (pair[1] - center), pairs + 1.0));
     let correlation =
-        if pairs > 0.0 && square > 0.0 { (products / pairs / (square / count)).clamp(0.0, MAX_CORRELATION) } else { 0.0 };
+        if pairs > 0.0 && squares > 0.0 { (products / pairs / (squares / count)).clamp(0.0, MAX_CORRELATION) } else { 0.0 };
     let independent = count * (1.0 - correlation) / (1.0 + correlation);
-    let error = (square / (count - 1.0) / independent).sqrt();
+    let error = (squares / (count - 1.0) / independent).sqrt();
     let quantile = StudentsT::new(0.0, 1.0, (independent - 1.0).max(1.0)).map_or(f64::INFINITY, |law| law.inverse_cdf(level));
     (error, quantile * error)
 }
@@ -155,9 +162,10 @@ mod tests {
 
     #[test]
     fn right_draws_have_temperature_1_and_wider_or_narrower_ones_another() {
-        // At a rate of 1 % for a run, more than 9 of 300 runs have a probability of .1 %. The same without what is tolerated, at the rate of the test.
+        // With the tolerance, no run may be wrong.
         let runs: Vec<_> = (0..300).map(|seed| found(seed, 20, 1.0, 0.0, seed % 2 == 0)).collect();
         assert_eq!(runs.iter().filter(|run| run.iter().any(Temperature::is_wrong)).count(), 0);
+        // Without it, 1 % of runs are off, and more than 9 of 300 with a probability of .1 %.
         let is_off = |one: &Temperature| (one.temperature - 1.0).abs() > one.margin;
         let off = runs.iter().filter(|run| run.iter().any(is_off)).count();
         assert!((1..=9).contains(&off), "{off}");
@@ -187,7 +195,7 @@ mod tests {
 
     #[test]
     fn neighbours_that_depend_on_each_other_make_the_error_larger() {
-        // An autoregression with correlation .6, in four chains of ten: without a correction, a fifth of all runs would be off.
+        // An autoregression with correlation .6, in four chains of ten: without a correction, a sixth of all runs would be off.
         let mut off = 0;
         for seed in 0..300 {
             let mut normals = vec![0.0; 40];
@@ -206,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn small_variables_are_not_judged_and_others_are_if_scores_are_not_finite() {
+    fn small_variables_are_not_judged_and_scores_that_are_not_finite_are_wrong() {
         let values = Array2::from_elem((20, 2), 4.0);
         let found = temperatures(&[("a".into(), 1), ("b".into(), 100)], values.view(), &[0; 20]);
         assert!(!found[0].is_wrong() && !found[0].is_right() && found[1].is_wrong(), "{found:?}");

@@ -23,7 +23,7 @@ regression_settings! {
     LinearSettings = "linear", prior: Prior::Normal(1.0),
     /// Variance σ² of the noise, as a fraction of the variance of standardized targets. Without it, log σ is a parameter.
     noise_variance: Option<f64> = None,
-    /// Typical standard deviation of the noise where it is a parameter; its prior also admits much larger ones.
+    /// Typical standard deviation of the noise where it is a parameter: the scale of its prior, Student's t distribution with 3 degrees of freedom, above 0.
     noise_scale: f64 = 1.0,
 }
 

@@ -20,7 +20,7 @@ use statrs::function::gamma::{digamma, ln_gamma};
 regression_settings! {
     /// The settings of the model `negative_binomial`.
     NegativeBinomialSettings = "negative_binomial", prior: Prior::Normal(1.0),
-    /// Typical dispersion a, where the variance of a target with mean μ is μ + a μ²; its prior also admits much larger ones.
+    /// Typical dispersion a, where the variance of a target with mean μ is μ + a μ²: the scale of its prior, Student's t distribution with 3 degrees of freedom, above 0.
     dispersion_scale: f64 = 1.0,
 }
 

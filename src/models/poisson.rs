@@ -75,6 +75,15 @@ impl Family for Poisson {
         vector::exp(block.values);
         block.subtract_from(y);
     }
+
+    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, _: &[()], out: &mut [f64]) {
+        block.for_each(|particle, row, eta| {
+            let y = y[row].f64();
+            out[particle] += log_factorial(y) - y * eta.f64();
+        });
+        vector::exp(block.values);
+        block.for_each(|particle, _, mean| out[particle] += mean.f64());
+    }
 }
 
 /// A count with this mean: 0 for a mean of 0, and not a number if there is no distribution with this mean.

@@ -19,7 +19,7 @@ regression_settings! {
     StudentTSettings = "student_t", prior: Prior::Normal(1.0),
     /// Degrees of freedom ν of the noise: the smaller, the less an outlier counts.
     degrees_of_freedom: f64 = 4.0,
-    /// Typical scale of the noise, as a fraction of the standard deviation of standardized targets; its prior also admits much larger ones.
+    /// Typical scale of the noise, as a fraction of the standard deviation of standardized targets: the scale of its prior, Student's t distribution with 3 degrees of freedom, above 0.
     noise_scale: f64 = 1.0,
 }
 

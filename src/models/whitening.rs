@@ -13,12 +13,12 @@ pub struct Whitening<F> {
     rows: Vec<F>,
     /// L, column by column.
     columns: Vec<F>,
-    /// −∇_z Σ_k L_k/α at z = 0, over the data of all agents.
+    /// The gradient by z of the tempered log-likelihood of all agents, at z = 0.
     center_score: Vec<F>,
 }
 
 impl<F: Real> Whitening<F> {
-    /// The whitening with this c and L, where `score` is −∇_θ Σ_k L_k/α at c. What L has below its diagonal is left out.
+    /// The whitening with this c and L, where `score` is the gradient by θ of the tempered log-likelihood of all agents at c. What L has below its diagonal is left out.
     ///
     /// # Panics
     /// If lengths differ.
@@ -34,7 +34,7 @@ impl<F: Real> Whitening<F> {
         }
     }
 
-    /// −∇_z Σ_k L_k/α at z = 0, over the data of all agents.
+    /// The gradient by z of the tempered log-likelihood of all agents, at z = 0.
     pub fn center_score(&self) -> &[F] {
         &self.center_score
     }
@@ -70,7 +70,7 @@ impl<F: Real> Whitening<F> {
     /// Adds Lᵀ G L to `out`, which turns a curvature by θ into one by z.
     pub(super) fn add_curvature(&self, by_theta: &[F], out: &mut [F]) {
         let dim = self.dim();
-        // The rows of G L, which are those of (Lᵀ G)ᵀ.
+        // The rows of G L.
         let mut half = vec![F::zero(); dim * dim];
         for (row, half) in by_theta.chunks_exact(dim).zip(half.chunks_exact_mut(dim)) {
             add_rows(&self.rows, row, half);

@@ -42,7 +42,7 @@ pub enum JudgmentOutcome {
     Biased,
     /// It is not known whether the draws are biased.
     Unknown,
-    /// No bias was found, but the draws are too few to exclude it.
+    /// No bias was found, but it cannot be excluded.
     Undecided,
     /// Parameters have no unique values, but the chains agree about predictions.
     Predictions,
@@ -51,7 +51,7 @@ pub enum JudgmentOutcome {
 }
 
 impl JudgmentOutcome {
-    /// The outcome in two words.
+    /// The outcome in one or two words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Diverged => "diverged",
@@ -81,7 +81,6 @@ impl Judgment {
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
         let longer = evidence.longer.as_str();
         let trajectories = evidence.trajectories.as_ref();
-        let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
         let group = groups.iter().find(|group| group.group == POSTERIOR)?;
         if group.kind == SampleKind::Chains && group.draws <= 1 {
             return Some(single_draws(group.draws, evidence.single_draws_are_finite, longer));
@@ -89,14 +88,7 @@ impl Judgment {
         if group.estimates.is_empty() {
             return None;
         }
-        let (outcome, text) = diverged(group)
-            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(|agreement| predictions(agreement, evidence)))
-            .or_else(|| evidence.excess.and_then(widened))
-            .or_else(|| agreement.map(|agreement| predictions(agreement, evidence)))
-            .or_else(|| not_mixed(group, trajectories.is_some(), evidence.has_own_step, longer))
-            // The steps of hmc have no bias.
-            .or_else(|| spread(group, evidence).filter(|_| trajectories.is_none() || converged(group).is_none()))
-            .unwrap_or_else(|| bias(group, trajectories.is_some(), longer));
+        let (outcome, text) = without_trajectories(group, evidence);
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
             Some(trajectories) if !outcome.is_unusable() => {
@@ -110,6 +102,41 @@ impl Judgment {
         })
     }
 }
+
+/// What the draws and their scores say: the first that applies, worst first.
+fn without_trajectories(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
+    let longer = evidence.longer.as_str();
+    if let Some(found) = diverged(group) {
+        return found;
+    }
+    // Chains of networks, whose parameters have no unique values.
+    let predictions = evidence.test_rows.as_ref().and_then(|rows| rows.agreement).map(|share| predictions(share, evidence));
+    if let Some(found @ (JudgmentOutcome::NotMixed, _)) = predictions {
+        return found;
+    }
+    if let Some(found) = evidence.excess.and_then(widened) {
+        return found;
+    }
+    if let Some(found) = predictions {
+        return found;
+    }
+    let has_trajectories = evidence.trajectories.is_some();
+    if let Some(found) = not_mixed(group, has_trajectories, evidence.has_own_step, longer) {
+        return found;
+    }
+    // The steps of hmc have no bias: the spread of its draws is right once they have converged.
+    let is_exact = has_trajectories && converged(group).is_some();
+    match spread(group, evidence) {
+        Some(found) if !is_exact => found,
+        _ => bias(group, has_trajectories, longer),
+    }
+}
+
+/// What to do if a fitted normal distribution is not the posterior.
+const NO_FITTED_NORMAL: &str = "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it";
+
+/// What to do about particles that are too far from each other.
+const MORE_ROUNDS: &str = "run more rounds or steps. If that does not help, the approximation of the method does not fit this posterior: compare with hmc";
 
 /// What to do about particles that are too close to each other.
 const MORE_PARTICLES: &str =
@@ -150,9 +177,9 @@ pub struct Evidence {
     pub test_rows: Option<TestRows>,
     /// The configurational temperatures of all variables, if they were measured.
     pub temperatures: Vec<Temperature>,
-    /// By what factor, less 1, the variance of the draws was expected to exceed that of the posterior in the directions of largest curvature.
+    /// The expected variance of the draws, divided by that of the posterior, minus 1, in the directions of largest curvature.
     excess: Option<f64>,
-    /// Where the draws were before they were moved, if they were.
+    /// The result file whose draws were moved, if these are moved draws.
     pub recalibrated_from: Option<String>,
     /// Whether all draws are finite, if the chains have only one each; otherwise true.
     single_draws_are_finite: bool,
@@ -213,7 +240,8 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
         "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
          draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
-         uncertain. Fewer agents (with more rows each) make it smaller, and so does a larger method.batch, up to the rows of an agent",
+         uncertain. A smaller method.step with a longer run makes it smaller, and so do a larger method.batch, up to the rows of an \
+         agent, and fewer agents with more rows each",
         1.0 + excess
     );
     (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))
@@ -236,7 +264,7 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
         format!(
             ". Their spread is not that of the posterior: {}. To come closer, {}",
             temperature::described(wrong),
-            change(wrong, longer)
+            advice_on(wrong, longer)
         )
     });
     let text =
@@ -244,11 +272,14 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
     (JudgmentOutcome::Predictions, text)
 }
 
-/// What changes a wrong temperature.
-fn change(wrong: &Temperature, longer: &str) -> String {
-    match wrong.temperature > 1.0 {
-        true => "take a smaller step or a larger batch".into(),
-        false => format!("run longer{longer}"),
+/// What to do about a wrong temperature of chains.
+fn advice_on(wrong: &Temperature, longer: &str) -> String {
+    if wrong.temperature.is_nan() {
+        "set a smaller step".into()
+    } else if wrong.temperature > 1.0 {
+        "take a smaller step or a larger batch".into()
+    } else {
+        format!("run longer{longer}")
     }
 }
 
@@ -257,19 +288,24 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
     let temperatures = &evidence.temperatures;
     let is_particles = group.kind == SampleKind::Particles;
     if let Some(wrong) = temperature::worst(temperatures) {
+        if wrong.temperature.is_nan() {
+            return Some(not_finite(&format!("gradients of the posterior by {}", wrong.variable)));
+        }
         let factor = wrong.temperature.sqrt();
-        let factor = match wrong.temperature {
-            above if above > 1.0 => format!("sds are {factor:.2} times too large on average"),
-            below if below > 0.0 => format!("sds are {:.2} times too small on average", factor.recip()),
-            none if none.is_nan() => "gradients are not finite".into(),
-            _ => "the draws are on their way from where they began".into(),
+        let meaning = if wrong.temperature > 1.0 {
+            format!("sds are {factor:.2} times too large on average")
+        } else if wrong.temperature > 0.0 {
+            format!("sds are {:.2} times too small on average", factor.recip())
+        } else {
+            "the draws are on their way from where they began".into()
         };
         let advice = match (is_particles, wrong.temperature > 1.0) {
+            (true, true) => MORE_ROUNDS.into(),
             (true, false) => MORE_PARTICLES.into(),
             _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.longer),
-            _ => change(wrong, &evidence.longer),
+            _ => advice_on(wrong, &evidence.longer),
         };
-        let text = format!("biased: {} ({factor}). To fix this, {advice}", temperature::described(wrong));
+        let text = format!("biased: {} ({meaning}). To fix this, {advice}", temperature::described(wrong));
         return Some((JudgmentOutcome::Biased, text));
     }
     let judged = || temperatures.iter().filter(|one| one.is_judged());
@@ -368,10 +404,10 @@ fn not_measured(group: &PosteriorGroup) -> String {
 
 /// The judgment of draws that are the same in some direction of the space of parameters.
 fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
-    let advice = match is_particles {
-        _ if has_trajectories => format!("run longer{longer}, or with a larger method.burn_in"),
-        true => "set a smaller step of the optimizer, or run more rounds".to_owned(),
-        false => format!("set a smaller step, or run longer{longer}"),
+    let advice = match (is_particles, has_trajectories) {
+        (true, _) => "set a smaller step of the optimizer, or run more rounds".to_owned(),
+        (false, true) => format!("run longer{longer}, or with a larger method.burn_in"),
+        (false, false) => format!("set a smaller step, or run longer{longer}"),
     };
     let text = format!(
         "biased: a combination of parameters is the same in all draws, so that its sd is 0: they have not left their start, or were thrown \
@@ -389,12 +425,8 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
     let run_longer = format!("run longer{longer}");
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
         _ if has_trajectories => run_longer.as_str(),
-        (true, false) if is_normal => {
-            "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
-        }
-        (true, true) => {
-            "run more rounds or steps. If that does not help, the approximation of the method does not fit this posterior: compare with hmc"
-        }
+        (true, false) if is_normal => NO_FITTED_NORMAL,
+        (true, true) => MORE_ROUNDS,
         (true, false) => MORE_PARTICLES,
         (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
         (false, false) => &run_longer,
@@ -410,11 +442,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             (JudgmentOutcome::Biased, text)
         }
         (Verdict::Shifted, Some((name, worst))) => {
-            let advice = if is_particles && is_normal {
-                "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
-            } else {
-                &run_longer
-            };
+            let advice = if is_particles && is_normal { NO_FITTED_NORMAL } else { &run_longer };
             let text = format!(
                 "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, {advice}",
                 worst.shift.abs(),
@@ -424,7 +452,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
         }
         (Verdict::Right, _) => {
             let text = format!(
-                "right: all sds within 20 %, all means within 0.25 sd ({} gradients of all rows). Modes that no draw has visited cannot be \
+                "right: all sds within 20 %, all means within 0.25 sd (checked with the gradients at {} draws). Modes that no draw has visited cannot be \
                  seen",
                 bias.scored_draws
             );
@@ -448,20 +476,20 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
             JudgmentOutcome::Undecided,
             format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
         ),
-        (_, _) if bias.obstacle == Some(Obstacle::ConstantDirection) => constant_direction(is_particles, has_trajectories, longer),
-        _ if has_trajectories => (
-            JudgmentOutcome::Unknown,
-            format!("bias unknown: the steps of hmc have no bias, but {}. Run longer{longer}", not_converged(group)),
-        ),
         _ => {
-            let reason = match bias.obstacle {
-                Some(Obstacle::TooFewDraws) => "the draws are too few",
-                Some(Obstacle::ConstantDirection | Obstacle::NoGaussian) | None => {
+            let unknown = |reason: &str| (JudgmentOutcome::Unknown, format!("bias unknown: {reason}. Compare with hmc"));
+            match bias.obstacle {
+                Some(Obstacle::ConstantDirection) => constant_direction(is_particles, has_trajectories, longer),
+                _ if has_trajectories => (
+                    JudgmentOutcome::Undecided,
+                    format!("undecided: the steps of hmc have no bias, but {}. Run longer{longer}", not_converged(group)),
+                ),
+                Some(Obstacle::TooFewDraws) => unknown("the draws are too few"),
+                Some(Obstacle::NoGaussian) | None => unknown(
                     "around these draws the posterior is too far from a Gaussian for this measurement, for example because effects have \
-                     only a few groups. A longer run does not change this"
-                }
-            };
-            (JudgmentOutcome::Unknown, format!("bias unknown: {reason}. Compare with hmc"))
+                     only a few groups. A longer run does not change this",
+                ),
+            }
         }
     }
 }

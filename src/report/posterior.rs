@@ -315,7 +315,9 @@ fn bias(file: &ResultFile, parameters: &[Parameter], total: usize) -> Result<Opt
     };
     let moments: Vec<Moments> = parameters.iter().map(moments).collect();
     // Files of older versions do not say it.
-    let drawn_from = grid.list(DRAWN_FROM).first().and_then(|name| DrawnFrom::named(name)).unwrap_or_default();
+    let recorded = grid.list(DRAWN_FROM).first().and_then(|name| DrawnFrom::named(name)).unwrap_or_default();
+    let are_particles = recorded == DrawnFrom::Posterior && file.kind(POSTERIOR)? == SampleKind::Particles;
+    let drawn_from = if are_particles { DrawnFrom::Particles } else { recorded };
     let fits = draws.dim() == scores.dim() && draws.ncols() == moments.len();
     Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &moments, drawn_from)))
 }

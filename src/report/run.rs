@@ -59,7 +59,8 @@ impl RunResults {
     }
 }
 
-/// The runs with results in a folder of several runs, such as that of a sweep, sorted by name, with numbers by their value; none in the folder of a run.
+/// The runs with results in a folder of several runs, such as that of a sweep, sorted by name, with numbers by their value; none in the
+/// folder of a run.
 pub fn runs_of_sweep(folder: &Path) -> Vec<PathBuf> {
     if result_file(folder).exists() || config_file(folder).exists() {
         return Vec::new();

@@ -245,7 +245,7 @@ fn bins_of(found: &Classification, step: u64) -> Vec<TableRow> {
 
 /// The accuracies of classes as rows of a table.
 fn classes_of(found: &Classification, step: u64) -> Vec<TableRow> {
-    let each = found.per_class.iter().zip(&found.class_rows).enumerate();
+    let each = found.class_accuracy.iter().zip(&found.class_rows).enumerate();
     let row = |(class, (&accuracy, &rows)): (usize, (&f64, &u64))| {
         let values = [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)];
         TableRow { step, values: values.map(|(name, value)| (name.to_owned(), value)).to_vec() }

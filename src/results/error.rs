@@ -42,7 +42,7 @@ pub enum ResultsError {
         differs: String,
         /// Another job that uses it now, if one does.
         job: Option<String>,
-        /// The command that makes the run in the folder as long as this one, if only its length is smaller.
+        /// The command that extends the run in the folder to the length of this one, if it only differs in being shorter.
         longer: Option<String>,
     },
     /// The folder holds a run on other data.
@@ -107,8 +107,8 @@ fn other_run(folder: &Path, differs: &str, job: Option<&str>, longer: Option<&st
 }
 
 impl ResultsError {
-    /// Whether the cause may pass without anything being done to the run: the file system refused, not the content.
-    pub fn may_pass(&self) -> bool {
+    /// Whether the error may come from the file system and not from the content, so that it may be gone later.
+    pub fn may_be_temporary(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Hdf5 { .. })
     }
 

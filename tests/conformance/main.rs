@@ -151,7 +151,9 @@ fn subjects() -> Vec<Box<dyn Subject>> {
             stein::evaluated_on(stein::images(5), method, 4)
         }),
         conforms("ec-sghmc of a residual network, asynchronous", || {
-            let method = stein::ec_sghmc_on::<f64>(stein::images(4), true, |settings| settings.step = Step::Size(0.01));
+            let method = stein::ec_sghmc_on::<f64>(stein::images(4), true, |settings| {
+                (settings.step, settings.steps) = (Step::Size(0.01), Some(20));
+            });
             stein::evaluated_on(stein::images(4), method, 3)
         }),
         conforms("lda", topics::lda),

@@ -16,14 +16,14 @@ depth = 8
 width = 4
 [method]
 name = "ec_sghmc"
-steps = 2400
+steps = 1600
 period = 4
 batch = 8
 step = 0.01
 friction = 20.0
 coupling_schedule = "constant"
-burn_in = 1600
-thin = 200
+burn_in = 1200
+thin = 100
 [evaluate]
 every = 200
 [cluster]
@@ -53,7 +53,7 @@ fn folder() -> Cli {
 }
 
 #[test]
-fn a_killed_run_of_a_residual_network_is_resumed_with_the_same_bits_and_predicts_new_images() {
+fn a_killed_run_of_a_residual_network_is_resumed_with_the_same_bits_and_predicts_test_images() {
     let cli = folder();
     cli.alone("run run.toml --output whole").succeed(&["finished"]);
     let mut running = cli.mpirun(2, "run run.toml --output killed").start();
@@ -76,14 +76,14 @@ fn a_killed_run_of_a_residual_network_is_resumed_with_the_same_bits_and_predicts
 #[test]
 fn memory_of_a_residual_network_is_stated_and_tables_are_refused() {
     let cli = folder();
-    let bytes = |depth: usize| {
+    let mebibytes = |depth: usize| {
         let text = cli.stdout(&format!("check run.toml --set model.depth={depth} --ranks 1 --measure 0"));
         let memory = text.lines().find(|line| line.contains("at most about")).unwrap().to_owned();
         let number = memory.split_whitespace().find_map(|word| word.parse::<f64>().ok()).unwrap();
         if memory.contains("GiB") { 1024.0 * number } else { number }
     };
     // Each agent buffers eight images for every layer, so that 56 layers need more memory than 8.
-    let (small, large) = (bytes(8), bytes(56));
+    let (small, large) = (mebibytes(8), mebibytes(56));
     assert!(large > small + 20.0, "{small} and {large} MiB");
 
     cli.write("table.csv", "1,2,no\n3,4,yes\n2,2,no\n");

@@ -33,7 +33,7 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     for (typed, says) in [
         (
             "import messy.csv --label claims -o a.h5",
-            "column 2 (region): \"north\" is not a number: make indicators of this column with --categorical region, or leave it out with --drop region",
+            "column 2 (region): \"north\" is not a number: make indicators of this column with --categorical region, or effects of groups with --group region, or leave it out with --drop region",
         ),
         (
             "import messy.csv --label claims --task counts --drop id --categorical region,school -o a.h5",

@@ -11,15 +11,15 @@ use ndarray::{Array1, Array2};
 /// The number of rows.
 const ROWS: usize = 600;
 
-/// A folder with a regression, whose columns have correlations up to 0.9999, and a classification of the same rows.
-/// Targets depend on the features, so that agents differ that get rows by label.
+/// A folder with a regression, whose columns have correlations up to 0.9998, and a classification of the same rows.
+/// Targets depend on the features, so that agents whose rows are chosen by label have different features.
 pub fn folder() -> Cli {
     let cli = Cli::new();
-    let noise = |i: usize, k: usize| ((i * (2 * k + 3) * 7919 + 104_729 * k) % 1009) as f64 / 1009.0 - 0.5;
+    let uniform = |i: usize, k: usize| ((i * (2 * k + 3) * 7919 + 104_729 * k) % 1009) as f64 / 1009.0 - 0.5;
     let rows = |target: &dyn Fn(f64) -> String| -> String {
         let row = |i: usize| {
-            let (a, b, c) = (noise(i, 1), noise(i, 2), i as f64 / ROWS as f64);
-            let signal = 2.0 * a - c + 3.0 * noise(i, 3);
+            let (a, b, c) = (uniform(i, 1), uniform(i, 2), i as f64 / ROWS as f64);
+            let signal = 2.0 * a - c + 3.0 * uniform(i, 3);
             format!("{a},{},{c},{}\n", a + 0.02 * b, target(signal))
         };
         (0..ROWS).map(row).collect()

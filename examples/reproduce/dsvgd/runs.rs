@@ -147,7 +147,7 @@ pub fn contender(run: &Run) -> Option<Contender> {
 }
 
 /// The files of the methods beside DSVGD.
-pub const OTHERS: [&str; 2] = ["dsvgd/distributed", "dsvgd/pooled"];
+pub const COMPARISON_FILES: [&str; 2] = ["dsvgd/distributed", "dsvgd/pooled"];
 
 /// Keys of DSVGD, and their names in other methods, the first that a run has. NPV has other `particles`.
 const SHARED_KEYS: [(&str, &[&str]); 6] = [
@@ -159,7 +159,7 @@ const SHARED_KEYS: [(&str, &[&str]); 6] = [
     ("schedule", &["schedule"]),
 ];
 
-/// The run of a method in a comparison with the runs of a figure: one of these, or a run of [`OTHERS`] with the data, the model and the
+/// The run of a method in a comparison with the runs of a figure: one of these, or a run of [`COMPARISON_FILES`] with the data, the model and the
 /// shared settings of the figure.
 fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
     let named = |runs: &[Run], name| runs.iter().find(|run| contender(run) == Some(name)).cloned();
@@ -173,7 +173,7 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
         DSGLD_BOTH => (DSGLD, Some("authors_noise_and_scale")),
         other => (other, None),
     };
-    let others = OTHERS.iter().map(|name| Ok(Runs::read(name)?.0)).collect::<Result<Vec<_>>>()?.concat();
+    let others = COMPARISON_FILES.iter().map(|name| Ok(Runs::read(name)?.0)).collect::<Result<Vec<_>>>()?.concat();
     let mut run = named(&others, right).ok_or_else(|| format!("no run file has the method {wanted:?}"))?;
     let figure = figure.0.first().ok_or("a file without runs")?;
     let is_pooled = [SVGD, SGLD, NPV, PMD].contains(&right);

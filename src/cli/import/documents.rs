@@ -124,10 +124,9 @@ impl CountsArgs {
     /// Imports into an output that is prepared.
     pub(super) fn write(&self) -> anyhow::Result<String> {
         let (file, found) = (&self.file, detect(&self.file)?);
-        let format = match (self.format, found) {
+        let format = match (self.format.map(BagFormat::from), found) {
             (Some(typed), Some(found)) if typed != found => {
-                let [typed, found] = [typed, found].map(|format| BagFormat::from(format).name());
-                bail!("{}: this looks like {found}, not like {typed} as --format says", file.display())
+                bail!("{}: this looks like {}, not like {} as --format says", file.display(), found.name(), typed.name())
             }
             (typed, found) => typed.or(found),
         };
@@ -138,7 +137,7 @@ impl CountsArgs {
                 file.display()
             );
         };
-        let input = Input::Counted { documents: file.clone(), format: format.into(), vocabulary: self.vocabulary.clone() };
+        let input = Input::Counted { documents: file.clone(), format, vocabulary: self.vocabulary.clone() };
         self.test.import(input, &self.output.output)
     }
 }
@@ -213,15 +212,11 @@ impl DocumentTestArgs {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn detect(path: &Path) -> anyhow::Result<Option<CountsFormat>> {
+pub fn detect(path: &Path) -> anyhow::Result<Option<BagFormat>> {
     if crate::data::detect(path)? != Format::Table {
         return Ok(None);
     }
-    Ok(BagFormat::detect(path)?.map(|format| match format {
-        BagFormat::Docword => CountsFormat::Docword,
-        BagFormat::LdaC => CountsFormat::LdaC,
-        BagFormat::MatrixMarket => CountsFormat::MatrixMarket,
-    }))
+    Ok(BagFormat::detect(path)?)
 }
 
 /// Refuses a table with hardly any numbers, which probably is text. The first line may be a header.
@@ -257,7 +252,7 @@ fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<
         let (documents, tokens) = (corpus.documents(split) as u64, corpus.tokens(split));
         format!("{}, {}", text::counted(documents, "document"), text::counted(tokens, "token"))
     };
-    let named = if corpus.vocabulary()?.is_some() {
+    let without_names = if corpus.vocabulary()?.is_some() {
         ""
     } else {
         ", without names: give them with `mpibayes import counts --vocabulary FILE`"
@@ -271,12 +266,21 @@ fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<
         0 => ("test", "none: runs cannot evaluate topics; draw some with --test-fraction SHARE".into()),
         _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored_tokens))),
     });
-    lines.push(("words", format!("{}{named}", text::count(corpus.words()))));
+    lines.push(("words", format!("{}{without_names}", text::count(corpus.words()))));
     if found.empty > 0 {
         lines.push(("left out", format!("{} without a word", text::counted(found.empty, "document"))));
     }
     lines.push(("digest", text::short_digest(corpus.digest()).to_owned()));
-    Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
+    let look = look_at_words(found).map_or_else(String::new, |look| format!("look: {look}\n"));
+    Ok(format!("wrote {} ({})\n{}{look}", path.display(), text::bytes(size), text::pairs(&lines)))
+}
+
+/// A sentence about words that are left out although they are most of the text.
+fn look_at_words(found: &CorpusReport) -> Option<&'static str> {
+    let VocabularyReport::Chosen(chosen) = &found.text.as_ref()?.words else { return None };
+    (chosen.common.words > chosen.kept.words).then_some(
+        "more words are left out because they occur in most documents than are kept: raise --most-share, up to 1, if they are no stop words",
+    )
 }
 
 /// What the text contains, and which of its words are left out.

@@ -202,10 +202,9 @@ impl ImportArgs {
             }
             _ => return rows::arrays(file, &ArrayNames::default(), rows, test, output),
         }
-        if let Some(format) = documents::detect(file)? {
+        if documents::detect(file)?.is_some() {
             let split = self.document_test()?;
-            return CountsArgs { file: file.clone(), format: Some(format), output: prepared, vocabulary: None, test: split }
-                .write();
+            return CountsArgs { file: file.clone(), format: None, output: prepared, vocabulary: None, test: split }.write();
         }
         if is_libsvm(file)? {
             return rows::libsvm(file, None, rows, test, output);

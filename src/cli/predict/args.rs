@@ -86,13 +86,12 @@ impl PredictArgs {
     /// # Errors
     /// If the test part was asked for and has nothing.
     pub(super) fn split(&self, has_test: bool, entries: &str) -> anyhow::Result<Split> {
-        match self.split {
-            Some(SplitName::Train) => Ok(Split::Train),
-            None if !has_test => Ok(Split::Train),
-            Some(SplitName::Test) if !has_test => {
+        match (self.split, has_test) {
+            (Some(SplitName::Train), _) | (None, false) => Ok(Split::Train),
+            (Some(SplitName::Test) | None, true) => Ok(Split::Test),
+            (Some(SplitName::Test), false) => {
                 bail!("--split test: {} has no test {entries}; without --split, all {entries} are predicted", self.data.display())
             }
-            Some(SplitName::Test) | None => Ok(Split::Test),
         }
     }
 }

@@ -81,8 +81,9 @@ fn adopt(args: &PredictArgs, model: &TopicModel) -> anyhow::Result<Adopted> {
     )?;
     ensure!(
         detect(&args.data)? == Format::Hdf5,
-        "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
-        args.data.display()
+        "{file}: the run is a topic model and needs a corpus: import the documents first, for example with `mpibayes import text {file} \
+         --least-documents 1 --most-share 1 -o new.h5`, which keeps all of their words",
+        file = args.data.display()
     );
     Ok(model.adopt(&args.data)?)
 }

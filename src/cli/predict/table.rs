@@ -107,6 +107,10 @@ pub(super) fn columns(
          header with the names of the features",
         path.display(),
     );
+    if has_names {
+        let order = wanted.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+        eprintln!("mpibayes: {} has no header: its columns are taken in the order {}", path.display(), order.join(", "));
+    }
     *layout = in_places;
     Ok(Places { order: (0..count).map(Some).collect(), copied: Vec::new() })
 }

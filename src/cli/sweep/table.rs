@@ -37,7 +37,7 @@ impl ResultTable {
     pub fn new(path: PathBuf, will_be_written: bool) -> anyhow::Result<Self> {
         // The folder may be still to be made.
         if will_be_written && folder_of(&path).is_dir() {
-            output_file::check_in_advance(&path, &format!("{FIRST_COLUMN},"), "the table of a sweep")?;
+            output_file::check_replaces_same_kind(&path, &format!("{FIRST_COLUMN},"), "the table of a sweep")?;
         }
         Ok(Self { path, rows: BTreeMap::new(), columns: Vec::new() })
     }

@@ -1,6 +1,7 @@
 //! Maps labels, as written in the input, to class indices.
 
 use crate::data::error::{DataError, Place, Result, listed};
+use crate::data::readers::levels::other_spellings;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -37,9 +38,11 @@ impl Labels {
         Ok(index)
     }
 
-    /// The provisional index of a known label.
+    /// The provisional index of a known label, which may be spelled otherwise here.
     pub(crate) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
-        self.indices.get(label).copied().ok_or_else(|| unknown(label, path, place))
+        let index = |spelling: &str| self.indices.get(spelling).copied();
+        let found = index(label).or_else(|| other_spellings(label).iter().find_map(|spelling| index(spelling)));
+        found.ok_or_else(|| unknown(label, path, place))
     }
 
     /// The label with a provisional index.

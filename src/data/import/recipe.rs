@@ -193,6 +193,15 @@ impl Recipe {
         })
     }
 
+    /// Whether the group of a row is one that training rows do not have.
+    pub(crate) fn has_new_group(&self, values: &[f64]) -> bool {
+        self.columns.iter().zip(values).any(|(UsedColumn { r#use, .. }, &value)| match r#use {
+            // Codes are whole numbers.
+            ColumnUse::Group(levels) => value as usize >= levels.len(),
+            _ => false,
+        })
+    }
+
     /// The first column whose value is a level that training rows do not have.
     pub(crate) fn unknown_level(&self, values: &[f64]) -> Option<&str> {
         self.columns.iter().zip(values).find_map(|(UsedColumn { name, r#use }, &value)| match r#use {

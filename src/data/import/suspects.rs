@@ -1,5 +1,5 @@
-//! Columns of a table that are probably not what they are taken for: row numbers, codes of levels, counts, and many numeric
-//! classes.
+//! Columns of a table that are probably not what they are taken for: row numbers, codes of levels, constants, counts, and many
+//! numeric classes.
 
 use crate::data::dataset::layout::Task;
 use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
@@ -25,12 +25,16 @@ pub(crate) struct Suspects {
     task: Task,
     columns: Vec<Values>,
     target: Values,
+    /// A label that is a number with decimals.
+    decimal_label: Option<f64>,
 }
 
 /// What is known of the values of a column.
 #[derive(Clone)]
 struct Values {
     rows: u64,
+    /// The first value, as long as there is no other one.
+    constant: Constant,
     last: f64,
     is_whole: bool,
     is_increasing: bool,
@@ -38,6 +42,26 @@ struct Values {
     /// The different values, as long as they are few.
     different: Vec<f64>,
     negative: Negative,
+}
+
+/// The only value of a column.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Constant {
+    #[default]
+    Unknown,
+    Is(f64),
+    None,
+}
+
+impl Constant {
+    /// With another value.
+    fn with(self, value: f64) -> Self {
+        match self {
+            Self::Unknown => Self::Is(value),
+            Self::Is(known) if known == value => self,
+            Self::Is(_) | Self::None => Self::None,
+        }
+    }
 }
 
 /// The negative values of a column.
@@ -64,7 +88,16 @@ impl Negative {
 impl Default for Values {
     fn default() -> Self {
         let (last, largest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        Self { rows: 0, last, is_whole: true, is_increasing: true, largest, different: Vec::new(), negative: Negative::None }
+        Self {
+            rows: 0,
+            constant: Constant::Unknown,
+            last,
+            is_whole: true,
+            is_increasing: true,
+            largest,
+            different: Vec::new(),
+            negative: Negative::None,
+        }
     }
 }
 
@@ -73,7 +106,11 @@ impl Values {
         if value < 0.0 {
             self.negative = self.negative.with(value);
         }
-        if value.is_nan() || !self.is_whole {
+        if value.is_nan() {
+            return;
+        }
+        self.constant = self.constant.with(value);
+        if !self.is_whole {
             return;
         }
         self.rows += 1;
@@ -98,14 +135,18 @@ impl Values {
 
 impl Suspects {
     pub(crate) fn new(task: Task, columns: usize) -> Self {
-        Self { task, columns: vec![Values::default(); columns], target: Values::default() }
+        Self { task, columns: vec![Values::default(); columns], target: Values::default(), decimal_label: None }
     }
 
     /// Adds a training row.
     pub(crate) fn add(&mut self, values: &[f64], label: &str) {
         self.columns.iter_mut().zip(values).for_each(|(column, &value)| column.add(value));
-        // Text is no whole number.
-        self.target.add(if self.target.is_whole { label.parse().unwrap_or(f64::INFINITY) } else { f64::INFINITY });
+        if self.target.is_whole {
+            // Text is no whole number.
+            let number = label.parse().unwrap_or(f64::INFINITY);
+            self.decimal_label = Some(number).filter(|number| number.is_finite() && number.fract() != 0.0);
+            self.target.add(number);
+        }
     }
 
     /// What is suspicious, each in a sentence with what to do. `options` are how a user names the columns.
@@ -113,9 +154,15 @@ impl Suspects {
         let is_number =
             |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_));
         let columns = recipe.columns.iter().zip(&self.columns).zip(options).filter(|((column, _), _)| is_number(&column.r#use));
-        let mut warnings: Vec<String> =
-            columns.filter_map(|((column, values), option)| suspicion(&column.name, option, values)).collect();
+        let mut warnings: Vec<String> = constant_columns(columns.clone()).into_iter().collect();
+        warnings.extend(columns.filter_map(|((column, values), option)| suspicion(&column.name, option, values)));
         warnings.extend(recipe.columns.iter().filter_map(alike_levels));
+        if let (Task::Classification, Some(label)) = (self.task, self.decimal_label) {
+            warnings.push(format!(
+                "labels are numbers with decimals, such as {label}: if they are amounts, --task regression; if they are not the labels, name \
+                 the column of labels with --label"
+            ));
+        }
         let Values { different, largest, .. } = &self.target;
         if self.target.are_whole() {
             let count = different.len();
@@ -225,6 +272,27 @@ fn alike(name: &str, levels: &[String]) -> Option<String> {
     })
 }
 
+/// A sentence about columns of numbers that are the same in all rows.
+fn constant_columns<'a>(columns: impl Iterator<Item = ((&'a UsedColumn, &'a Values), &'a String)>) -> Option<String> {
+    let constants: Vec<(&str, f64, &str)> = columns
+        .filter_map(|((column, values), option)| match values.constant {
+            Constant::Is(value) => Some((column.name.as_str(), value, option.as_str())),
+            Constant::Unknown | Constant::None => None,
+        })
+        .collect();
+    let ((name, value, option), others) = constants.split_first()?;
+    Some(match others.len() {
+        0 => format!(
+            "{name} is {value} in all training rows, so that its coefficient cannot be told from the intercept: --drop {option}"
+        ),
+        more => format!(
+            "{name} and {more} other {} the same in all training rows, so that their coefficients cannot be told from the intercept: leave \
+             such columns out (--drop {option})",
+            if more == 1 { "column are" } else { "columns are" }
+        ),
+    })
+}
+
 /// What is suspicious about a column of numbers.
 fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
     if let Negative::One(mark, rows) = values.negative
@@ -314,6 +382,13 @@ mod tests {
         assert!(found[1].contains("1, 2, 3, 4") && found[1].contains("--categorical c1"), "{found:?}");
         assert!(found[2].contains("c5 is -999 in 3 rows") && found[2].contains("--na=-999"), "{found:?}");
         assert!(found[3].contains("--task counts"), "{found:?}");
+        let constants: [fn(u64) -> f64; 3] = [|_| 5.5, |row| if row == 3 { f64::NAN } else { 2.0 }, |row| row as f64 / 8.0];
+        let found = warnings(Task::Regression, &constants, |row| (row as f64 / 3.0).to_string());
+        assert!(found.len() == 1 && found[0].starts_with("c0 and 1 other column are the same"), "{found:?}");
+        let found = warnings(Task::Regression, &constants[1..], |row| (row as f64 / 3.0).to_string());
+        assert!(found.len() == 1 && found[0].starts_with("c1 is 2 in all training rows"), "{found:?}");
+        let found = warnings(Task::Classification, &columns[4..5], |row| (row as f64 / 8.0).to_string());
+        assert!(found.len() == 1 && found[0].contains("decimals, such as 0.125"), "{found:?}");
         let columns = &columns[2..5];
         let found = warnings(Task::Classification, columns, |row| (row * 3 % 50).to_string());
         assert!(found.len() == 1 && found[0].contains("--task regression"), "{found:?}");

@@ -161,6 +161,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     };
     // Test rows that are left out, by the column that has a value that no training row has.
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+    let of_new_groups = Cell::new(0);
     // Whether the row is used; then `used` holds it.
     let mut convert = |split: Split, features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
         values.clear();
@@ -181,7 +182,11 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
                 }
                 _ => Err(what),
             },
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                let is_of_new_group = split == Split::Test && recipe.has_new_group(&values);
+                of_new_groups.set(of_new_groups.get() + usize::from(is_of_new_group));
+                Ok(true)
+            }
         }
     };
     import.each_row(&layout, known(), |path, row| {
@@ -202,8 +207,11 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     splitter.finish(rows, &import.train)?;
     targets.check(&splitter, path)?;
     let mut source = import.train.iter().map(|path| file_name(path)).collect::<Vec<_>>().join(", ") + &splitter.source;
+    let mut has_header = true;
     if let TestRows::File(test_path) = &import.test {
-        let mut test = Table::open(test_path, &layout)?.with_levels(known());
+        has_header = has_same_header(test_path, path, &layout)?;
+        let known = levels.iter().map(|sorted| Levels::known(sorted.levels.names())).collect();
+        let mut test = Table::open(test_path, &layout)?.with_levels(known);
         test.check_columns_match(&Table::open(path, &layout)?)?;
         let path = test_path;
         test.rows(|row| {
@@ -211,8 +219,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             if !is_left_out(row.label)
                 && convert(Split::Test, row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
-                targets.check_known(row.label, path, place)?;
-                targets.add_table_label(Split::Test, row.label, path, place)?;
+                targets.add_test_label(row.label, path, place)?;
                 writer.push(Split::Test, &used)?;
             }
             Ok(())
@@ -232,11 +239,51 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             if *rows == 1 { "row is" } else { "rows are" }
         )
     }));
+    if of_new_groups.get() > 0 {
+        let rows = of_new_groups.get();
+        let group = recipe.group().map_or("", |(name, _)| name);
+        warnings.push(format!(
+            "{rows} test {} of groups without training rows: predictions take {} for members of new groups. If this is not meant, compare \
+             how the files write {group:?}",
+            if rows == 1 { "row is" } else { "rows are" },
+            if rows == 1 { "it" } else { "them" },
+        ));
+    }
+    if let (TestRows::File(test), false) = (&import.test, has_header) {
+        warnings.push(format!("{} has no header: its columns are taken in the order of {}", test.display(), path.display()));
+    }
     let recipe = Recipe { left_out: left_out.get(), ..recipe };
     let recipe = (!recipe.is_plain()).then_some(recipe);
     let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
     writer.finish(&description, train, test, path)?;
     Ok(warnings)
+}
+
+/// Whether a file has the header of the training table, if that has one; false if it has none.
+///
+/// # Errors
+/// If its header has other names, or the same in another order.
+fn has_same_header(path: &Path, train: &Path, layout: &TableLayout) -> Result<bool> {
+    let table = Table::open(train, layout)?;
+    let Some(names) = table.names() else { return Ok(true) };
+    let fields = Table::first_fields(path, layout)?;
+    if fields == names {
+        return Ok(true);
+    }
+    if !fields.iter().any(|field| names.contains(field)) {
+        return Ok(false);
+    }
+    let without =
+        |of: &[String], others: &[String]| -> Vec<String> { of.iter().filter(|name| !others.contains(*name)).cloned().collect() };
+    let (lacks, has) = (without(names, &fields), without(&fields, names));
+    let train = train.display();
+    let what = match (lacks.as_slice(), has.as_slice()) {
+        ([], []) => format!("the columns have another order than those of {train}"),
+        ([], has) => format!("the header has {}, which that of {train} lacks", listed(has)),
+        (lacks, _) => format!("the header lacks {}, which that of {train} has", listed(lacks)),
+    };
+    let what = format!("{what}: give the file the same columns in the same order");
+    Err(DataError::content(path, Place::Line(1), what))
 }
 
 impl TableImport {
@@ -389,6 +436,7 @@ impl TableImport {
         for (place, path) in self.train.iter().enumerate() {
             let mut table = Table::open(path, layout)?.with_levels(levels);
             if place > 0 {
+                has_same_header(path, &self.train[0], layout)?;
                 table.check_columns_match(&Table::open(&self.train[0], layout)?)?;
             }
             let mut rows = 0;

@@ -98,6 +98,14 @@ impl TargetCollector {
         Ok(())
     }
 
+    /// Adds the label or target of a row of a table of test rows. The class must occur in the training rows.
+    pub(crate) fn add_test_label(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+        let is_known_class = self.task == Task::Classification && !is_missing(label.as_bytes());
+        let known = if is_known_class { Some(self.labels.known(label, path, place)?) } else { None };
+        let label = known.map_or(label, |index| self.labels.name(index)).to_owned();
+        self.add_table_label(Split::Test, &label, path, place)
+    }
+
     /// Checks that a label from a file of test rows occurs in the training rows.
     pub(crate) fn check_known(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {

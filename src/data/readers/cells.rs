@@ -154,7 +154,8 @@ pub(crate) fn mistake(field: &[u8], role: Role, levels: &[Levels], notation: &No
 
 /// Whether a field is a text that is no number in any notation.
 pub(crate) fn is_word(field: &str) -> bool {
-    !field.is_empty() && field.parse::<f64>().is_err() && field.replacen(',', ".", 1).parse::<f64>().is_err()
+    let is_number = field.parse::<f64>().is_ok() || field.replacen(',', ".", 1).parse::<f64>().is_ok();
+    !field.is_empty() && !is_number && !separates_thousands(field)
 }
 
 /// What to type if a column of numbers holds a text.
@@ -169,8 +170,8 @@ fn what_a_text_may_be(field: &str, ImportHint { column, may_be_missing }: &Impor
         None => String::new(),
     };
     format!(
-        "{shown:?} is not a number: {missing}{date}make indicators of this column with --categorical {column}, or leave it out with --drop \
-         {column}"
+        "{shown:?} is not a number: {missing}{date}make indicators of this column with --categorical {column}, or effects \
+         of groups with --group {column}, or leave it out with --drop {column}"
     )
 }
 
@@ -186,11 +187,24 @@ pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
         Ok(number) if number.is_finite() => Ok(number),
         Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),
         Err(_) if field.is_empty() => Err("is missing: remove the row or fill in a value".to_owned()),
+        Err(_) if separates_thousands(field) => Err(format!(
+            "{field:?} is not a number: if the comma separates thousands, remove it; if it is a decimal comma, say so with --decimal comma"
+        )),
         Err(_) if field.replacen(',', ".", 1).parse::<f64>().is_ok() => {
             Err(format!("{field:?} is not a number: if numbers have a decimal comma, say so with --decimal comma"))
         }
         Err(_) => Err(not_a_number(field)),
     }
+}
+
+/// Whether a number may have commas between thousands: 1,000 or 12,345,678.
+fn separates_thousands(field: &str) -> bool {
+    let mut groups = field.trim_start_matches(['+', '-']).split('.').next().unwrap_or_default().split(',');
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next().unwrap_or_default();
+    let others: Vec<&str> = groups.collect();
+    let is_first = (1..=3).contains(&first.len()) && is_digits(first) && first != "0";
+    is_first && !others.is_empty() && others.iter().all(|group| group.len() == 3 && is_digits(group))
 }
 
 fn not_a_number(field: &str) -> String {

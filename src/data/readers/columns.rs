@@ -172,7 +172,9 @@ impl Columns {
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = pair[0];
-            return Err(wrong(format!("two columns are called {name:?}: rename one, or leave it out with --drop NUMBER")));
+            return Err(wrong(format!(
+                "two columns are called {name:?}: rename one (an import may leave it out with --drop NUMBER)"
+            )));
         }
         Ok(Self { names: Some(names), ..self })
     }

@@ -38,24 +38,27 @@ fn capitalized(word: &str) -> String {
     word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1).flat_map(char::to_lowercase)).collect()
 }
 
+/// How programs also write a text: whole numbers with gaps are often written with decimals, and truth values in several ways.
+pub(crate) fn other_spellings(text: &str) -> Vec<String> {
+    if ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return vec![text.to_lowercase(), text.to_uppercase(), capitalized(text)];
+    }
+    match text.strip_suffix(".0") {
+        Some(whole) if whole.parse::<i64>().is_ok() => vec![whole.to_owned()],
+        None if text.parse::<i64>().is_ok() => vec![format!("{text}.0")],
+        _ => Vec::new(),
+    }
+}
+
 impl Levels {
-    /// These texts, numbered in their order.
+    /// These texts, numbered in their order; their other spellings have the same numbers.
     pub fn known(names: &[String]) -> Self {
         let mut codes: HashMap<Box<[u8]>, u32> = HashMap::new();
         for (code, name) in (0..).zip(names) {
             codes.insert(name.as_bytes().into(), code);
-            // Programs write these in different ways.
-            if ["true", "false"].iter().any(|word| name.eq_ignore_ascii_case(word)) {
-                for written in [name.to_lowercase(), name.to_uppercase(), capitalized(name)] {
-                    codes.entry(written.into_bytes().into()).or_insert(code);
-                }
+            for spelling in other_spellings(name) {
+                codes.entry(spelling.into_bytes().into()).or_insert(code);
             }
-            // A column of whole numbers with gaps is often written with decimals.
-            match name.strip_suffix(".0") {
-                Some(whole) if whole.parse::<i64>().is_ok() => codes.entry(whole.as_bytes().into()).or_insert(code),
-                None if name.parse::<i64>().is_ok() => codes.entry(format!("{name}.0").into_bytes().into()).or_insert(code),
-                _ => continue,
-            };
         }
         let packed = names.iter().take(MAX_PACKED).map(|name| packed(name.as_bytes())).collect();
         Self { codes, names: names.to_vec(), packed }

@@ -99,6 +99,19 @@ impl Table<'static> {
     }
 }
 
+impl Table<'_> {
+    /// The fields of the first line of a text, or the names of the columns of another file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn first_fields(path: &Path, layout: &TableLayout) -> Result<Vec<String>> {
+        match detect(path) {
+            Ok(Format::Batches(format)) => Batches::names(path, format),
+            _ => Ok(FirstRecord::read(Source::open(path)?, layout)?.texts()),
+        }
+    }
+}
+
 impl<'a> Table<'a> {
     fn new(input: Input<'a>, columns: Columns, layout: &TableLayout) -> Self {
         let TableLayout { allow_missing, is_import, .. } = *layout;
@@ -301,6 +314,14 @@ impl<'a> Table<'a> {
 /// What a file without rows says.
 const NO_ROWS: &str = "the file has no rows";
 
+/// The first record of a text.
+struct FirstRecord<'a> {
+    /// At this record.
+    records: Records<'a>,
+    delimiter: Delimiter,
+    fields: Fields,
+}
+
 /// What the first line of a text tells about the table.
 struct FirstLine<'a> {
     /// At this line.
@@ -311,7 +332,7 @@ struct FirstLine<'a> {
     names: Option<Vec<String>>,
 }
 
-impl<'a> FirstLine<'a> {
+impl<'a> FirstRecord<'a> {
     fn read(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
         let path = source.path.clone();
         let mut records = Records::new(source)?;
@@ -330,7 +351,19 @@ impl<'a> FirstLine<'a> {
         }
         let mut fields = Fields::default();
         fields.split(records.record(), delimiter);
-        let names: Vec<String> = fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect();
+        Ok(Self { records, delimiter, fields })
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
+    }
+}
+
+impl<'a> FirstLine<'a> {
+    fn read(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
+        let first = FirstRecord::read(source, layout)?;
+        let names = first.texts();
+        let FirstRecord { records, delimiter, fields } = first;
         if names.len() < 2 && layout.label != Column::None {
             let between = delimiter.name();
             let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");

@@ -194,7 +194,7 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
                         edges.into_iter().chain([("accuracy", bin.accuracy), ("confidence", bin.confidence)]),
                     );
                 }
-                for (class, (&accuracy, &rows)) in quality.per_class.iter().zip(&quality.class_rows).enumerate() {
+                for (class, (&accuracy, &rows)) in quality.class_accuracy.iter().zip(&quality.class_rows).enumerate() {
                     cx.log_row("classes", round, [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)]);
                 }
             }

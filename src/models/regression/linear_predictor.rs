@@ -20,20 +20,32 @@ const FEW: usize = 2;
 /// The number of rows per BLAS product, which bounds the memory for large batches.
 pub const BLAS_ROWS: usize = 512;
 
-/// The number of SIMD lanes, one particle per lane: 64 bytes of numbers.
+/// The number of SIMD lanes: 64 bytes of numbers.
 const fn lanes<F>() -> usize {
     64 / size_of::<F>()
 }
 
-/// Evaluates an expression in which the constant L is the number of lanes of F.
+/// The number of lanes for this many particles, one particle per lane. All lanes but one would be unused by a single particle.
+fn lanes_for<F>(particles: usize) -> usize {
+    if particles == 1 { 1 } else { lanes::<F>() }
+}
+
+/// Evaluates an expression in which the constant L is this number of lanes: 1, 8 or 16.
 macro_rules! with_lanes {
-    ($F:ty, $L:ident => $call:expr) => {
-        if lanes::<$F>() == 16 {
-            const $L: usize = 16;
-            $call
-        } else {
-            const $L: usize = 8;
-            $call
+    ($lanes:expr, $L:ident => $call:expr) => {
+        match $lanes {
+            1 => {
+                const $L: usize = 1;
+                $call
+            }
+            16 => {
+                const $L: usize = 16;
+                $call
+            }
+            _ => {
+                const $L: usize = 8;
+                $call
+            }
         }
     };
 }
@@ -99,7 +111,8 @@ impl LinearPredictor {
         mut visit: impl FnMut(&mut Block<F>),
     ) {
         let rows = Rows { batch, selected: None };
-        with_lanes!(F, L => self.for_each_block::<F, L>(theta, rows, scratch, |mut block| visit(&mut block.any_lanes())));
+        let lanes = lanes_for::<F>(theta.nrows());
+        with_lanes!(lanes, L => self.for_each_block::<F, L>(theta, rows, scratch, |mut block| visit(&mut block.any_lanes())));
     }
 
     /// Adds `weight` · Σ_i r_i (x_i, 1) over the rows to `score`: the gradient of Σ_i log p(y_i | η_i) where r = ∂ log p/∂η.
@@ -126,10 +139,16 @@ impl LinearPredictor {
                     let mut to_residuals = |values: &mut [F], first, rows: &[usize]| {
                         to_residuals(&mut Block { first, x: flat(batch.x), rows, particles: n..n + 1, lanes: 1, values });
                     };
-                    with_lanes!(F, L => self.add_particle_score::<F, L>(theta, rows, weight, score, scratch, &mut to_residuals));
+                    match lanes::<F>() {
+                        16 => self.add_particle_score::<F, 16>(theta, rows, weight, score, scratch, &mut to_residuals),
+                        _ => self.add_particle_score::<F, 8>(theta, rows, weight, score, scratch, &mut to_residuals),
+                    }
                 }
             }
-            _ => with_lanes!(F, L => self.add_score_in_lanes::<F, L>(theta, rows, weight, score, scratch, to_residuals)),
+            (particles, _) => {
+                let lanes = lanes_for::<F>(particles);
+                with_lanes!(lanes, L => self.add_score_in_lanes::<F, L>(theta, rows, weight, score, scratch, to_residuals));
+            }
         }
     }
 
@@ -337,7 +356,12 @@ impl<F: Real> Block<'_, F> {
     }
 
     /// Calls `visit` with the particle, the row and the value of each element, without unused lanes.
+    #[inline]
     pub fn for_each(&mut self, mut visit: impl FnMut(usize, usize, &mut F)) {
+        if self.lanes == 1 {
+            let particle = self.particles.start;
+            return self.rows.iter().zip(&mut *self.values).for_each(|(&row, value)| visit(particle, row, value));
+        }
         for (&row, values) in self.rows.iter().zip(self.values.chunks_exact_mut(self.lanes)) {
             self.particles.clone().zip(values).for_each(|(particle, value)| visit(particle, row, value));
         }
@@ -351,11 +375,7 @@ impl<F: Real> Block<'_, F> {
                 means.iter_mut().for_each(|mean| *mean = y - *mean);
             }
         }
-        if self.lanes == 1 {
-            subtract::<F, 1>(self.rows, self.values, y);
-        } else {
-            with_lanes!(F, L => subtract::<F, L>(self.rows, self.values, y));
-        }
+        with_lanes!(self.lanes, L => subtract::<F, L>(self.rows, self.values, y));
     }
 }
 

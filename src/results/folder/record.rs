@@ -151,7 +151,7 @@ impl RunFolder {
                 // The parts of ranks would take room.
                 parts::delete(&self.path, &checkpoint.parts);
             }
-            if !cause.may_pass() {
+            if !cause.may_be_temporary() {
                 return Err(cause);
             }
             self.gives_up = self.count_failed_save(&cause);

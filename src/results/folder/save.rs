@@ -81,9 +81,9 @@ pub enum SaveError {
 
 impl SaveError {
     /// Whether the cause may pass without anything being done to the run.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn may_be_temporary(&self) -> bool {
         match self {
-            Self::Results(cause) => cause.may_pass(),
+            Self::Results(cause) => cause.may_be_temporary(),
             Self::Checkpoint(cause) => matches!(cause, CheckpointError::Io { .. }),
             Self::States(_) => true,
             Self::Panic(_) => false,

@@ -87,7 +87,7 @@ pub fn dsgld_on<F: Real>(problem: Problem<F>, change: impl Fn(&mut DsgldSettings
 
 /// The No-U-Turn Sampler on four agents, with windows in its burn-in and chains that end at different times.
 pub fn hmc<F: Real>() -> Hmc<F> {
-    HmcSettings { chains: 3, draws: 4, burn_in: 30, acceptance: Some(0.6) }.hmc(problem(4))
+    HmcSettings { chains: 2, draws: 3, burn_in: 20, acceptance: Some(0.6) }.hmc(problem(4))
 }
 
 /// Chains of their own on four agents.

@@ -22,7 +22,7 @@ pub struct StepSize {
     /// The value to which early steps are drawn: the logarithm of ten times the first step.
     origin: f64,
     updates: u64,
-    /// The mean of the target minus the acceptance, with little weight on early updates.
+    /// The mean of the target minus the acceptance, as if ten zeros had come before, so that the first updates move the step little.
     error: f64,
     log_step: f64,
     log_mean_step: f64,
@@ -107,9 +107,12 @@ impl Windows {
     pub fn new(burn_in: u64) -> Self {
         let part = |(share, most): (f64, u64)| most.min((share * burn_in as f64) as u64);
         let begin = part(FIRST);
+        if burn_in < MIN_BURN_IN {
+            return Self { begin, ends: Vec::new() };
+        }
         let end = burn_in - part(LAST);
         let (mut ends, mut window, mut last) = (Vec::new(), WINDOW, begin);
-        while burn_in >= MIN_BURN_IN && last < end {
+        while last < end {
             // A window that leaves too little for the next, twice as long, takes the rest.
             last = if last + 3 * window > end { end } else { last + window };
             ends.push(last);
@@ -135,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_windows_are_those_of_stan() {
+    fn windows_of_long_burn_ins_are_those_of_stan_and_short_burn_ins_have_few() {
         assert_eq!(Windows::new(1000), Windows { begin: 75, ends: vec![100, 150, 250, 450, 950] });
         assert_eq!(Windows::new(100), Windows { begin: 15, ends: vec![40, 90] });
         assert_eq!(Windows::new(0), Windows { begin: 0, ends: Vec::new() });

@@ -31,7 +31,7 @@ pub struct Chain {
     point: Point,
     /// Iterations done.
     iterations: u64,
-    /// Densities so far: addresses of random numbers.
+    /// Densities evaluated so far, which are part of the addresses of random numbers.
     evaluations: u64,
     /// The inverse masses.
     variances: Raw<f64>,
@@ -110,7 +110,7 @@ impl Chain {
     /// Advances with the log density and its gradient at [`Self::position`]. Returns the iteration, if this completes one.
     ///
     /// # Errors
-    /// If the chain cannot begin.
+    /// If the chain starts where the density is not finite, or finds no step size.
     pub fn advance(
         &mut self,
         log_density: f64,
@@ -131,7 +131,7 @@ impl Chain {
                     .into());
                 }
                 self.point = Point { position: std::mem::take(position), score: Raw(score), log_density };
-                self.try_step(&mut random, cx);
+                self.begin_trial(&mut random, cx);
                 Ok(None)
             }
             Stage::Trial(trial) => {
@@ -158,9 +158,10 @@ impl Chain {
                 self.point = point;
                 let iteration = Iteration { number: self.iterations, stats, step };
                 self.iterations += 1;
-                let must_try = self.iterations <= adaptation.burn_in && self.adapt(stats.acceptance, adaptation);
-                if must_try {
-                    self.try_step(&mut random, cx)
+                let is_burn_in = self.iterations <= adaptation.burn_in;
+                let masses_changed = if is_burn_in { self.adapt(stats.acceptance, adaptation) } else { false };
+                if masses_changed {
+                    self.begin_trial(&mut random, cx)
                 } else {
                     self.begin_trajectory(adaptation, &mut random, cx)
                 }
@@ -198,7 +199,7 @@ impl Chain {
     }
 
     /// Begins to look for a step size.
-    fn try_step(&mut self, random: &mut Stream, cx: &Context) {
+    fn begin_trial(&mut self, random: &mut Stream, cx: &Context) {
         let (momentum, size) = (self.momentum(cx), self.step.current());
         let metric = Metric { step: size, variances: &self.variances.0 };
         let trajectory = Box::new(Trajectory::new(self.point.clone(), momentum, metric, random));
