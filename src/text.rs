@@ -112,11 +112,14 @@ pub fn value(value: f64) -> String {
     }
 }
 
-/// A number with its interval, `1.74 (1.46 to 2.07)`: with two decimals, or as many as tell the ends apart.
+/// A number with its interval, `1.74 (1.46 to 2.07)`: with two decimals, or as many as tell the number and the ends apart.
 pub fn with_interval([center, low, high]: [f64; 3]) -> String {
     let is_usual = [center, low, high].into_iter().all(|number| number == 0.0 || (0.005..1000.0).contains(&number.abs()));
-    let same = |decimals: &usize| format!("{low:.decimals$}") != format!("{high:.decimals$}");
-    match (2..=6).find(same).filter(|_| is_usual) {
+    let tells_apart = |decimals: &usize| {
+        let differ = |a: f64, b: f64| a == b || format!("{a:.decimals$}") != format!("{b:.decimals$}");
+        low < high && differ(low, center) && differ(center, high) && differ(low, high)
+    };
+    match (2..=6).find(tells_apart).filter(|_| is_usual) {
         Some(decimals) => format!("{center:.decimals$} ({low:.decimals$} to {high:.decimals$})"),
         None => format!("{} ({} to {})", value(center), value(low), value(high)),
     }
@@ -194,6 +197,7 @@ mod tests {
         assert_eq!(with_interval([1.000_003_8, 0.999_98, 1.000_02]), "1.00000 (0.99998 to 1.00002)");
         assert_eq!(with_interval([3.859e-6, -1.434e-5, 2.272e-5]), "3.859e-6 (-1.434e-5 to 2.272e-5)");
         assert_eq!(with_interval([-2.89, -3.9898, -1.8559]), "-2.89 (-3.99 to -1.86)");
+        assert_eq!(with_interval([1.0191, 1.0161, 1.0229]), "1.019 (1.016 to 1.023)");
         assert_eq!(with_interval([f64::NAN; 3]), "- (- to -)");
     }
 

@@ -5,8 +5,8 @@ use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, series};
 use super::parameters::counted;
 use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
 
-/// At most this many names of parameters are in the caption.
-const NAMED: usize = 4;
+/// At most this many variables are in the caption.
+const NAMED: usize = 8;
 
 /// If a larger share than this of the variance of a parameter's score is not linear in the parameters, the measurement is not accurate.
 const MUCH_NONLINEARITY: f64 = 0.02;
@@ -54,8 +54,6 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         true => "The posterior is not quite a Gaussian, so that errors of means are approximate. ",
         false => "",
     };
-    let listed: Vec<String> = names.iter().enumerate().take(NAMED).map(|(place, name)| format!("{place} {name}")).collect();
-    let more = if names.len() > NAMED { ", ..., in the order of the result file" } else { "" };
     let legend = vec![
         Key { label: "parameter, with a simultaneous 99 % interval".into(), sample: Sample::Marked(of_parameters) },
         Key { label: "tolerated".into(), sample: Sample::Area(SHADE, 0.2) },
@@ -68,11 +66,46 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         columns: 1,
         cell: (640.0, 240.0),
         caption: format!(
-            "{}{approximate}Measured by the gradients of all rows at {}. Parameters: {}{more}.",
+            "{}{approximate}Measured by the gradients of all rows at {}. Parameters: {}.",
             worst_parameter.unwrap_or_default(),
             counted(bias.scored_draws, "draw"),
-            listed.join(", ")
+            numbered_names(names)
         ),
         remark: String::new(),
     })
+}
+
+/// The first and the last parameter of each variable with their numbers: `0 weights[age] to 2 weights[dose], 3 intercept`.
+fn numbered_names(names: &[String]) -> String {
+    let variable = |name: &str| name.split('[').next().unwrap_or_default().to_owned();
+    let mut places = 0..names.len();
+    let mut listed = Vec::new();
+    while let Some(first) = places.next() {
+        let last = first + names[first + 1..].iter().take_while(|name| variable(name) == variable(&names[first])).count();
+        listed.push(match last > first {
+            true => format!("{first} {} to {last} {}", names[first], names[last]),
+            false => format!("{first} {}", names[first]),
+        });
+        places = last + 1..names.len();
+    }
+    if listed.len() > NAMED {
+        listed.truncate(NAMED);
+        listed.push("..., in the order of the result file".into());
+    }
+    listed.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_numbered() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let found = numbered_names(&names(&["weights[a]", "weights[b]", "intercept", "z[0]"]));
+        assert_eq!(found, "0 weights[a] to 1 weights[b], 2 intercept, 3 z[0]");
+        let many: Vec<String> = (0..10).map(|number| format!("v{number}")).collect();
+        assert!(numbered_names(&many).ends_with("7 v7, ..., in the order of the result file"));
+        assert_eq!(numbered_names(&[]), "");
+    }
 }

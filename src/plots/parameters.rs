@@ -78,6 +78,9 @@ fn labelled(samples: &Samples, typed: &str) -> Vec<(String, usize)> {
     found
 }
 
+/// This many elements of a variable are listed.
+const LISTED: usize = 8;
+
 /// The parameters that a name refers to: one element, or all elements of a variable.
 fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
     // A text that is not a name with numeric indices may be one with labels.
@@ -118,7 +121,10 @@ fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
         None if part.shape.is_empty() => error(format!("{typed:?}: {name} is a scalar and has no indices")),
         None => {
             let last: Vec<String> = part.shape.iter().map(|side| side.saturating_sub(1).to_string()).collect();
-            error(format!("there is no {typed:?}: the indices of {name} go from 0 to {}", last.join(" and ")))
+            let elements: Vec<String> = (0..part.size().min(LISTED)).map(|place| part.element_name(place)).collect();
+            let more = if part.size() > LISTED { ", ..." } else { "" };
+            let last = last.join(" and ");
+            error(format!("there is no {typed:?}: {name} has {}{more}; its indices go from 0 to {last}", elements.join(", ")))
         }
     }
 }

@@ -237,6 +237,9 @@ fn excess(file: &ResultFile) -> Result<Option<f64>> {
 
 /// The judgment of draws whose steps were longer than the noise of minibatches allows.
 fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
+    if excess.is_nan() || excess <= MOST_EXCESS {
+        return None;
+    }
     let text = format!(
         "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
          draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
@@ -244,7 +247,7 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
          agent, and fewer agents with more rows each",
         1.0 + excess
     );
-    (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))
+    Some((JudgmentOutcome::Biased, text))
 }
 
 /// The judgment of chains whose parameters have no unique values.
@@ -309,6 +312,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
         return Some((JudgmentOutcome::Biased, text));
     }
     let judged = || temperatures.iter().filter(|one| one.is_judged());
+    judged().next()?;
     let text = format!(
         "bias unknown: of a model with {} parameters only the average spread is measured, and it is {}. Judge the run by how it predicts \
          test rows, beside other methods",
@@ -319,18 +323,21 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
             "not known well enough: a longer run has a smaller error"
         }
     );
-    judged().next().map(|_| (JudgmentOutcome::Unknown, text))
+    Some((JudgmentOutcome::Unknown, text))
 }
 
 /// The judgment if many trajectories diverged: the draws may then miss regions of large curvature.
 fn many_diverged(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
     let Trajectories { count, diverged, .. } = *trajectories;
+    if diverged as f64 <= MANY_DIVERGED * count as f64 {
+        return None;
+    }
     let text = format!(
         "bias unknown: {diverged} of {} trajectories diverged, so that draws may miss a part of the posterior. Set method.acceptance = \
          0.99, or closer to 1",
         text::count(count)
     );
-    (diverged as f64 > MANY_DIVERGED * count as f64).then_some((JudgmentOutcome::Unknown, text))
+    Some((JudgmentOutcome::Unknown, text))
 }
 
 /// The judgment of chains whose transitions have no bias, where the measurement of bias does not tell.
@@ -388,16 +395,16 @@ fn not_mixed(
 fn not_measured(group: &PosteriorGroup) -> String {
     let (draws, needed) = (group.chains * group.draws, draws_needed(group.parameters));
     let what = if group.kind == SampleKind::Particles { "particle" } else { "draw" };
-    let reason = match group.parameters {
-        parameters if parameters > MAX_PARAMETERS => {
-            format!(
-                "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it \
-                 predicts test rows, beside other methods",
-                text::count(parameters)
-            )
-        }
-        _ if draws < needed => format!("the run has {}, and {needed} are needed", text::counted(draws, what)),
-        _ => "evaluate.bias = false, or the method does not sample the posterior".into(),
+    let reason = if group.parameters > MAX_PARAMETERS {
+        format!(
+            "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it \
+             predicts test rows, beside other methods",
+            text::count(group.parameters)
+        )
+    } else if draws < needed {
+        format!("the run has {}, and {needed} are needed", text::counted(draws, what))
+    } else {
+        "evaluate.bias = false, or the method does not sample the posterior".into()
     };
     format!("bias unknown: {reason}")
 }

@@ -69,7 +69,7 @@ fn few_hamiltonian_draws_of_a_posterior_that_is_no_gaussian_need_more_draws() {
     cli.succeed("init hmc --data g.h5 -o run.toml");
     let few = cli
         .alone("run run.toml --set method.draws=30 --output few")
-        .end(0, &["bias unknown: the steps of hmc have no bias, but "]);
+        .end(0, &["undecided: the steps of hmc have no bias, but "]);
     let judgment = few.written();
     assert!(
         judgment.contains("Run longer (`mpibayes resume few --draws +30`)") && !judgment.contains("ompare with hmc"),

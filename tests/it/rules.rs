@@ -30,7 +30,7 @@ impl Source {
 
     /// Numbered lines of code: without comments and doc comments, and without items that exist for tests only.
     fn code(&self) -> Vec<(usize, String)> {
-        if self.path.starts_with("src/") && self.path.ends_with("/tests.rs") {
+        if self.path.starts_with("src/") && (self.path.ends_with("/tests.rs") || self.path.contains("/tests/")) {
             return Vec::new();
         }
         let mut lines = (1..).zip(self.text.lines());

@@ -386,7 +386,7 @@ mod tests {
         let found = warnings(Task::Regression, &constants, |row| (row as f64 / 3.0).to_string());
         assert!(found.len() == 1 && found[0].starts_with("c0 and 1 other column are the same"), "{found:?}");
         let found = warnings(Task::Regression, &constants[1..], |row| (row as f64 / 3.0).to_string());
-        assert!(found.len() == 1 && found[0].starts_with("c1 is 2 in all training rows"), "{found:?}");
+        assert!(found.len() == 1 && found[0].starts_with("c0 is 2 in all training rows"), "{found:?}");
         let found = warnings(Task::Classification, &columns[4..5], |row| (row as f64 / 8.0).to_string());
         assert!(found.len() == 1 && found[0].contains("decimals, such as 0.125"), "{found:?}");
         let columns = &columns[2..5];

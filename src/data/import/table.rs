@@ -131,6 +131,10 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if import.columns.exposure.is_some() && import.task == Task::Classification {
         return Err(DataError::Request("an exposure is for counts: add --task counts".into()));
     }
+    let has_header = match &import.test {
+        TestRows::File(test) => has_same_header(test, path, &layout)?,
+        TestRows::None | TestRows::Fraction(..) | TestRows::Rows { .. } => true,
+    };
     let count = || import.train.iter().map(|path| Table::open(path, &layout)?.count()).sum();
     let mut splitter = RowSplitter::new(&import.test, path, count)?;
     let Survey { recipe, texts, options, levels } = import.survey(&layout, splitter.clone())?;
@@ -207,11 +211,8 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     splitter.finish(rows, &import.train)?;
     targets.check(&splitter, path)?;
     let mut source = import.train.iter().map(|path| file_name(path)).collect::<Vec<_>>().join(", ") + &splitter.source;
-    let mut has_header = true;
     if let TestRows::File(test_path) = &import.test {
-        has_header = has_same_header(test_path, path, &layout)?;
-        let known = levels.iter().map(|sorted| Levels::known(sorted.levels.names())).collect();
-        let mut test = Table::open(test_path, &layout)?.with_levels(known);
+        let mut test = Table::open(test_path, &layout)?.with_levels(known());
         test.check_columns_match(&Table::open(path, &layout)?)?;
         let path = test_path;
         test.rows(|row| {
@@ -364,7 +365,9 @@ impl TableImport {
                 Ok(())
             })?;
             if let TestRows::File(path) = &self.test {
-                let mut test = Table::open(path, layout)?.with_levels(levels);
+                // The file may spell them in another way.
+                let known = levels.iter().map(|levels| Levels::known(levels.names())).collect();
+                let mut test = Table::open(path, layout)?.with_levels(known);
                 test.check_columns_match(&Table::open(first, layout)?)?;
                 test.rows(|row| {
                     add(Split::Test, row.features, row.label);

@@ -620,6 +620,8 @@ mod tests {
             ("1,2,a\n1,\"x\",b\n", "line 2: column 2: \"x\" is not a number"),
             ("1,2,a\n\"1\",\"\",b\n", "line 2: column 2: is missing"),
             ("1;2;a\n1;2,5;b\n", "line 2: column 2: \"2,5\" is not a number: if numbers have a decimal comma"),
+            ("1;2;a\n1;1,000;b\n", "\"1,000\" is not a number: if the comma separates thousands, remove it"),
+            ("1;2;a\n1;-12,345,678.5;b\n", "\"-12,345,678.5\" is not a number: if the comma separates thousands"),
             ("1,2,\"a\"\n1,2,\"b\",\n", "line 2: 4 fields, but the first line has 3"),
             ("1,2,\"a\"\n1,\"2\"3,b\n", "line 2: text stands behind a closing quote"),
             ("1,2,\"a\"\n1,\"2\"\"\",b\n", "line 2: column 2: \"2\\\"\" is not a number"),

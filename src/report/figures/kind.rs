@@ -53,7 +53,7 @@ impl FigureKind {
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
             Self::Bias => "its bias was not measured, or could not be",
-            Self::Coefficients => "it has no coefficients in the units of the data",
+            Self::Coefficients => "it has no coefficients in the units of the data, or no draws yet",
         }
     }
 }
