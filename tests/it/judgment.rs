@@ -67,9 +67,8 @@ fn few_hamiltonian_draws_of_a_posterior_that_is_no_gaussian_need_more_draws() {
     );
     cli.succeed("import g.csv --header no --group 3 -o g.h5");
     cli.succeed("init hmc --data g.h5 -o run.toml");
-    let few = cli
-        .alone("run run.toml --set method.draws=30 --output few")
-        .end(0, &["undecided: the steps of hmc have no bias, but "]);
+    let few =
+        cli.alone("run run.toml --set method.draws=30 --output few").end(0, &["undecided: the steps of hmc have no bias, but "]);
     let judgment = few.written();
     assert!(
         judgment.contains("Run longer (`mpibayes resume few --draws +30`)") && !judgment.contains("ompare with hmc"),
