@@ -17,8 +17,8 @@ pub trait Number:
     /// The value as `f64`.
     fn f64(self) -> f64;
 
-    /// Wraps a value in the variant of this type. A function that takes a [`ByNumber`] is not generic, so
-    /// that it is compiled once here, and not in every crate that calls it.
+    /// Wraps a value in the variant of this type. A function that takes a [`ByNumber`] is not generic, so that it is
+    /// compiled once here, and not in every crate that calls it.
     fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T>;
 }
 

@@ -18,7 +18,8 @@ pub struct Whitening<F> {
 }
 
 impl<F: Real> Whitening<F> {
-    /// The whitening with this c and L, where `score` is the gradient by θ of the tempered log-likelihood of all agents at c. What L has below its diagonal is left out.
+    /// The whitening with this c and L, where `score` is the gradient by θ of the tempered log-likelihood of all agents at c. What L has below
+    /// its diagonal is left out.
     ///
     /// # Panics
     /// If lengths differ.

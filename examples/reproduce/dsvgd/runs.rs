@@ -159,8 +159,8 @@ const SHARED_KEYS: [(&str, &[&str]); 6] = [
     ("schedule", &["schedule"]),
 ];
 
-/// The run of a method in a comparison with the runs of a figure: one of these, or a run of [`COMPARISON_FILES`] with the data, the model and the
-/// shared settings of the figure.
+/// The run of a method in a comparison with the runs of a figure: one of these, or a run of [`COMPARISON_FILES`] with the data, the
+/// model and the shared settings of the figure.
 fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
     let named = |runs: &[Run], name| runs.iter().find(|run| contender(run) == Some(name)).cloned();
     if let Some(own) = named(&figure.0, wanted) {

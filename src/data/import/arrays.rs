@@ -6,7 +6,7 @@ use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result, listed};
 use crate::data::import::channels::{ChannelOrder, RowOrder, image_scaling};
-use crate::data::import::targets::{TargetCollector, label_of};
+use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::format::{Format, detect};
 use crate::data::readers::npy::Npy;
@@ -195,10 +195,7 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
             );
             return Err(DataError::content(&pair.features.path, Place::File, what));
         }
-        pair.for_each_target(rows, |target, place| {
-            collector.check_known(&label_of(target), &pair.targets.path, place)?;
-            collector.add_number(Split::Test, target, &pair.targets.path, place)
-        })?;
+        pair.for_each_target(rows, |target, place| collector.add_test_number(target, &pair.targets.path, place))?;
         if pair.file_names() != import.train.file_names() {
             source.push_str(&format!(", {}", pair.file_names()));
         }

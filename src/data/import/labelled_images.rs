@@ -32,10 +32,10 @@ impl ImageWriter {
 
     /// Appends an image. The label of a test image must occur in the training images.
     pub(crate) fn push(&mut self, split: Split, pixels: &[u8], label: &str, path: &Path, place: Place) -> Result<()> {
-        if split == Split::Test {
-            self.labels.check_known(label, path, place)?;
+        match split {
+            Split::Train => self.labels.add_text(split, label, path, place)?,
+            Split::Test => self.labels.add_test_text(label, path, place)?,
         }
-        self.labels.add_text(split, label, path, place)?;
         self.writer.push(split, pixels)
     }
 

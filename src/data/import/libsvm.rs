@@ -64,8 +64,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
         let limit = if import.features.is_some() { limit } else { IndexLimit { max: features, description: &description } };
         read_libsvm(Source::open(path)?, limit, |row| {
             let place = Place::Line(row.line);
-            targets.check_known(row.label, path, place)?;
-            targets.add_text(Split::Test, row.label, path, place)?;
+            targets.add_test_text(row.label, path, place)?;
             writer.push(Split::Test, row.columns, row.values)
         })?;
         source.push_str(&format!(", {}", file_name(path)));

@@ -33,35 +33,15 @@ pub(crate) struct Suspects {
 #[derive(Clone)]
 struct Values {
     rows: u64,
-    /// The first value, as long as there is no other one.
-    constant: Constant,
+    first: Option<f64>,
     last: f64,
+    is_constant: bool,
     is_whole: bool,
     is_increasing: bool,
     largest: f64,
     /// The different values, as long as they are few.
     different: Vec<f64>,
     negative: Negative,
-}
-
-/// The only value of a column.
-#[derive(Clone, Copy, Default, PartialEq)]
-enum Constant {
-    #[default]
-    Unknown,
-    Is(f64),
-    None,
-}
-
-impl Constant {
-    /// With another value.
-    fn with(self, value: f64) -> Self {
-        match self {
-            Self::Unknown => Self::Is(value),
-            Self::Is(known) if known == value => self,
-            Self::Is(_) | Self::None => Self::None,
-        }
-    }
 }
 
 /// The negative values of a column.
@@ -90,8 +70,9 @@ impl Default for Values {
         let (last, largest) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         Self {
             rows: 0,
-            constant: Constant::Unknown,
+            first: None,
             last,
+            is_constant: true,
             is_whole: true,
             is_increasing: true,
             largest,
@@ -109,7 +90,7 @@ impl Values {
         if value.is_nan() {
             return;
         }
-        self.constant = self.constant.with(value);
+        self.is_constant &= value == *self.first.get_or_insert(value);
         if !self.is_whole {
             return;
         }
@@ -275,10 +256,8 @@ fn alike(name: &str, levels: &[String]) -> Option<String> {
 /// A sentence about columns of numbers that are the same in all rows.
 fn constant_columns<'a>(columns: impl Iterator<Item = ((&'a UsedColumn, &'a Values), &'a String)>) -> Option<String> {
     let constants: Vec<(&str, f64, &str)> = columns
-        .filter_map(|((column, values), option)| match values.constant {
-            Constant::Is(value) => Some((column.name.as_str(), value, option.as_str())),
-            Constant::Unknown | Constant::None => None,
-        })
+        .filter(|((_, values), _)| values.is_constant)
+        .filter_map(|((column, values), option)| Some((column.name.as_str(), values.first?, option.as_str())))
         .collect();
     let ((name, value, option), others) = constants.split_first()?;
     Some(match others.len() {

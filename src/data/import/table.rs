@@ -131,6 +131,9 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     if import.columns.exposure.is_some() && import.task == Task::Classification {
         return Err(DataError::Request("an exposure is for counts: add --task counts".into()));
     }
+    for other in import.train.iter().skip(1) {
+        has_same_header(other, path, &layout)?;
+    }
     let has_header = match &import.test {
         TestRows::File(test) => has_same_header(test, path, &layout)?,
         TestRows::None | TestRows::Fraction(..) | TestRows::Rows { .. } => true,
@@ -220,7 +223,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             if !is_left_out(row.label)
                 && convert(Split::Test, row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
             {
-                targets.add_test_label(row.label, path, place)?;
+                targets.add_test_table_label(row.label, path, place)?;
                 writer.push(Split::Test, &used)?;
             }
             Ok(())
@@ -234,11 +237,9 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
     let (shape, mut warnings) = (vec![names.len()], suspects.warnings(&recipe, &options));
     warnings.extend(level_counts.warning());
     warnings.extend(alike_classes(&classes));
-    warnings.extend(unknown.iter().map(|(name, rows)| {
-        format!(
-            "{rows} test {} left out, because {name:?} has a value there that no training row has",
-            if *rows == 1 { "row is" } else { "rows are" }
-        )
+    let rows_are = |rows: usize| if rows == 1 { "row is" } else { "rows are" };
+    warnings.extend(unknown.iter().map(|(name, &rows)| {
+        format!("{rows} test {} left out, because {name:?} has a value there that no training row has", rows_are(rows))
     }));
     if of_new_groups.get() > 0 {
         let rows = of_new_groups.get();
@@ -246,7 +247,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
         warnings.push(format!(
             "{rows} test {} of groups without training rows: predictions take {} for members of new groups. If this is not meant, compare \
              how the files write {group:?}",
-            if rows == 1 { "row is" } else { "rows are" },
+            rows_are(rows),
             if rows == 1 { "it" } else { "them" },
         ));
     }
@@ -365,7 +366,7 @@ impl TableImport {
                 Ok(())
             })?;
             if let TestRows::File(path) = &self.test {
-                // The file may spell them in another way.
+                // The file may spell levels in another way.
                 let known = levels.iter().map(|levels| Levels::known(levels.names())).collect();
                 let mut test = Table::open(path, layout)?.with_levels(known);
                 test.check_columns_match(&Table::open(first, layout)?)?;
@@ -439,7 +440,6 @@ impl TableImport {
         for (place, path) in self.train.iter().enumerate() {
             let mut table = Table::open(path, layout)?.with_levels(levels);
             if place > 0 {
-                has_same_header(path, &self.train[0], layout)?;
                 table.check_columns_match(&Table::open(&self.train[0], layout)?)?;
             }
             let mut rows = 0;

@@ -46,10 +46,7 @@ impl TargetCollector {
 
     /// Adds the label or target of a row of a table.
     pub(crate) fn add_table_label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
-        if is_missing(label.as_bytes()) {
-            let what = format!("the label {label:?} looks missing: leave such rows out with --missing drop");
-            return Err(DataError::content(path, place, what));
-        }
+        refuse_missing(label, path, place)?;
         self.add_text(split, label, path, place)
     }
 
@@ -98,19 +95,29 @@ impl TargetCollector {
         Ok(())
     }
 
-    /// Adds the label or target of a row of a table of test rows. The class must occur in the training rows.
-    pub(crate) fn add_test_label(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
-        let is_known_class = self.task == Task::Classification && !is_missing(label.as_bytes());
-        let known = if is_known_class { Some(self.labels.known(label, path, place)?) } else { None };
-        let label = known.map_or(label, |index| self.labels.name(index)).to_owned();
-        self.add_table_label(Split::Test, &label, path, place)
+    /// Adds the label or target of a row of a table of test rows, as [`Self::add_test_text`] does.
+    pub(crate) fn add_test_table_label(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+        refuse_missing(label, path, place)?;
+        self.add_test_text(label, path, place)
     }
 
-    /// Checks that a label from a file of test rows occurs in the training rows.
-    pub(crate) fn check_known(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+    /// Adds the label or target of a row of a file of test rows. A class must be one of the training rows, in any spelling.
+    pub(crate) fn add_test_text(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
-            Task::Classification => self.labels.known(label, path, place).map(drop),
-            Task::Regression | Task::Counts => Ok(()),
+            Task::Classification => {
+                let class = self.labels.known(label, path, place)?;
+                self.classes[Split::Test as usize].push(class);
+                Ok(())
+            }
+            Task::Regression | Task::Counts => self.add_text(Split::Test, label, path, place),
+        }
+    }
+
+    /// Adds a numeric label or target of a row of a file of test rows.
+    pub(crate) fn add_test_number(&mut self, target: f64, path: &Path, place: Place) -> Result<()> {
+        match self.task {
+            Task::Classification => self.add_test_text(&label_of(target), path, place),
+            Task::Regression | Task::Counts => self.add_number(Split::Test, target, path, place),
         }
     }
 
@@ -156,7 +163,15 @@ impl TargetCollector {
     }
 }
 
+fn refuse_missing(label: &str, path: &Path, place: Place) -> Result<()> {
+    if is_missing(label.as_bytes()) {
+        let what = format!("the label {label:?} looks missing: leave such rows out with --missing drop");
+        return Err(DataError::content(path, place, what));
+    }
+    Ok(())
+}
+
 /// The label of a class that is given as a number. Minus zero is zero.
-pub(super) fn label_of(target: f64) -> String {
+fn label_of(target: f64) -> String {
     (target + 0.0).to_string()
 }

@@ -229,3 +229,12 @@ fn sparse_rows_are_those_of_a_dense_import() {
         }
     }
 }
+
+#[test]
+fn labels_of_test_rows_may_be_spelled_in_another_way() {
+    let (folder, train) = file("1 1:1\n0 1:2\n");
+    let test = folder.path().join("test.svm");
+    std::fs::write(&test, "1.0 1:3\n0.0 1:4\n").unwrap();
+    let data = imported(&LibsvmImport { test: TestRows::File(test), ..import(&train) });
+    assert_eq!((data.classes().len(), data.raw::<u32>("test/y")), (2, vec![1, 0]));
+}
