@@ -4,7 +4,7 @@
 #
 #   CONFIG     the run file (required)
 #   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
-#   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
+#   SET        values to replace, separated by spaces, without spaces within: SET="seed=2 method.rounds=20"
 #   OPTIONS    further options of `run`, `resume` or `sweep`: OPTIONS="--max-silence 300s --log-host"
 #   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
@@ -39,9 +39,12 @@ export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 
 # Options of `run`, `check` and `sweep` (`resume` has the settings of its run): one thread for each core of a rank, and the values of SET.
 settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
+# Without file names in place of wildcards.
+set -f
 for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
+set +f
 
 # The time of the newest checkpoint or result in OUTPUT or in a folder below it, empty if there is none.
 newest_checkpoint() {

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 /// Set if lines are JSON: who writes them.
 static WRITER: OnceLock<Writer> = OnceLock::new();
+/// Set if errors have the date, the time and perhaps the host, as other lines of a log in text have.
+static HOST_IN_ERRORS: OnceLock<Option<String>> = OnceLock::new();
 
 #[derive(Debug)]
 struct Writer {
@@ -19,6 +21,20 @@ const LEVELS: [&str; 2] = ["warning", "error"];
 pub fn use_json(host: String, rank: u32) {
     // Only the first call of a process counts.
     drop(WRITER.set(Writer { host, rank }));
+}
+
+/// From now on, errors of this process have the date and the time, and this host if there is one.
+pub fn date_errors(host: Option<String>) {
+    // Only the first call of a process counts.
+    drop(HOST_IN_ERRORS.set(host));
+}
+
+/// What a line of a log in text begins with: the date, the time and perhaps the host.
+pub fn prefix(host: Option<&str>) -> String {
+    match host {
+        None => format!("{} ", local_time()),
+        Some(host) => format!("{} {host} ", local_time()),
+    }
 }
 
 /// Whether lines are JSON.
@@ -42,7 +58,10 @@ pub fn note(text: &str) {
 /// Prints why this process fails.
 pub fn print_error(text: &str) {
     write(match WRITER.get() {
-        None => format!("mpibayes: {text}\n"),
+        None => {
+            let prefix = HOST_IN_ERRORS.get().map(|host| prefix(host.as_deref())).unwrap_or_default();
+            format!("mpibayes: {prefix}{text}\n")
+        }
         Some(writer) => json(writer, None, &format!("error: {}", text.strip_prefix("error: ").unwrap_or(text))) + "\n",
     });
 }
@@ -65,10 +84,32 @@ fn json(Writer { host, rank }: &Writer, run: Option<&str>, text: &str) -> String
     line.to_string()
 }
 
+/// The date and the time where this process runs: `2026-11-25 07:12:33`.
+fn local_time() -> String {
+    let mut text = [0_u8; 32];
+    // SAFETY: all zeros are a valid `tm`, the calls write at most to it and to the buffer of the given length, and the format is a C string.
+    let length = unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        let mut fields: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const now, &raw mut fields);
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), c"%Y-%m-%d %H:%M:%S".as_ptr(), &raw const fields)
+    };
+    String::from_utf8_lossy(&text[..length.min(text.len())]).into_owned()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_has_the_time_and_the_host() {
+        let time = local_time();
+        let digits = time.chars().filter(char::is_ascii_digit).count();
+        assert_eq!((time.len(), digits, &time[10..11]), (19, 14, " "), "{time}");
+        assert_eq!(prefix(Some("node7")).len(), prefix(None).len() + 6);
+        assert!(prefix(Some("node7")).ends_with(" node7 "));
+    }
 
     #[test]
     fn a_line_of_json_has_time_level_host_rank_and_message() {

@@ -232,8 +232,10 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let memory = memory_of_this_machine();
     let mut notes = report.notes.clone();
     let mut lines = vec![("method", report.method.to_owned())];
-    if let Some(count) = estimate.particles {
-        lines.push(chains(count, report.draws));
+    match (estimate.particles, report.draws) {
+        (Some(count), draws) => lines.push(chains(count, draws)),
+        (None, PlannedDraws::Each(draws)) => lines.push(("draws", text::count(draws))),
+        (None, _) => {}
     }
     if let Some(rounds) = estimate.rounds {
         lines.push(("rounds", text::count(rounds)));

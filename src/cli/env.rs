@@ -76,7 +76,8 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let mut warnings = Vec::new();
     let world = if World::is_launched() {
         // A mismatch between this MPI and the launcher is what this command should report.
-        World::start().map_err(|error| warnings.push(error.to_string())).ok()
+        // As runs start it.
+        World::start_watchable().map_err(|error| warnings.push(error.to_string())).ok()
     } else {
         None
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Arguments about the job.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// End the job, so that it can be resumed, if no sign of life came from a rank for this time; ranks give one also during long tasks. 0 waits forever
+    /// End the job if no sign of life came from a rank for this time; ranks give one also during long tasks, and a run can be resumed. 0 waits forever
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_silence, overrides_with = "max_silence")]
     pub max_silence: Duration,
     /// How messages are written on standard error
@@ -44,6 +44,9 @@ impl JobArgs {
         if self.log == LogFormat::Json {
             log::use_json(placement::host(), World::launched_rank());
         }
+        if World::is_launched() || self.log_host {
+            log::date_errors(self.log_host.then(placement::host));
+        }
         // Other jobs are short, and cannot stop early: signals end them.
         let Some(limit) = limit else { return };
         if let Some(limit) = limit.max_time {
@@ -65,7 +68,7 @@ impl JobArgs {
     /// Watches for silent ranks, for faults, and for the end of the job by its launcher. Every rank calls this.
     pub(super) fn watch(&self, world: &mut World, current: &CurrentRun, kind: JobKind) {
         termination::watch(world, self.max_silence, current, kind);
-        termination::note_faults(current);
+        termination::note_faults(current, kind);
         termination::report_when_terminated(world, current, kind);
     }
 

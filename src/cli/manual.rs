@@ -10,17 +10,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What signals do to a run, a sweep or a resumed run.
-const SIGNALS: [(&str, &str); 2] = [
+const SIGNALS: [(&str, &str); 3] = [
     (
         "SIGUSR1, SIGTERM, SIGINT",
         "Finish the tasks in progress, save a checkpoint and end with exit code 75. Under mpirun, send SIGUSR1 to mpirun, which forwards it \
          to all ranks and waits: on SIGTERM and Ctrl-C, mpirun kills the ranks about a second later, and the last checkpoint counts.",
     ),
+    ("SIGHUP", "The same, when the terminal is closed. Under nohup it is ignored."),
     ("a second SIGINT", "Ends a single process at once. The last checkpoint counts."),
 ];
 
 /// The files of a run.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("RUN/config.toml", "The run with all of its settings."),
     ("RUN/data.digest", "The digest of the data. A job locks this file while it uses the folder."),
     ("RUN/result.h5", "The results, as HDF5. ArviZ and xarray open it as netCDF. It is complete at any time."),
@@ -29,7 +30,8 @@ const FILES: [(&str, &str); 5] = [
         "The state from which an unfinished run resumes. RUN/checkpoint.previous.bin is the one before it, for the case that \
          it is damaged, and RUN/checkpoint.parts has the large states of both.",
     ),
-    ("RUN/extension.bin, RUN/tuning.bin", "The state from which mpibayes resume makes a finished run longer."),
+    ("RUN/tuning.bin, RUN/tuning.copy.bin", "What was found before the run, such as steps, for jobs that resume it; and a copy."),
+    ("RUN/extension.bin", "The state from which mpibayes resume makes a finished run longer."),
 ];
 
 /// Commands that save and resume a run.

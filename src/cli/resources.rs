@@ -6,7 +6,7 @@ use crate::text;
 
 /// The memory of a rank without agents: MPI, HDF5 and the program, with buffers of messages and files (measured: 40 to 70 MB).
 const IDLE_RANK: u64 = 72 << 20;
-/// Rank 0 holds all draws when the run ends, and copies for their diagnostics: this multiple of them (measured).
+/// Rank 0 holds all draws when the run ends, but those of topics, and copies for their diagnostics: this multiple of them (measured).
 const COPIES_OF_DRAWS: f64 = 2.5;
 /// What computing log-likelihoods of rows needs on a rank at most, beside the draws (measured).
 const POINTWISE: u64 = 384 << 20;
@@ -55,7 +55,8 @@ pub(super) fn memory(report: &CheckReport, ranks: u32, threads: usize) -> Option
     let of = |rank: usize| {
         let agents = report.bytes_of_agents(hosted[rank], threads)?;
         // Up to 2^63 bytes.
-        let draws = (COPIES_OF_DRAWS * report.bytes_of_draws().unwrap_or(0) as f64) as u64;
+        let draws = report.bytes_of_draws().filter(|_| report.estimate.particles.is_some());
+        let draws = (COPIES_OF_DRAWS * draws.unwrap_or(0) as f64) as u64;
         let pointwise = report.bytes_of_pointwise().unwrap_or(0).min(POINTWISE);
         Some(IDLE_RANK.saturating_add(agents).saturating_add(pointwise).saturating_add(if rank == 0 { draws } else { 0 }))
     };

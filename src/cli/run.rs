@@ -101,7 +101,7 @@ pub(super) fn launch(
 ) -> anyhow::Result<ExitCode> {
     let current = CurrentRun::new(Some(folder));
     let Some(mut world) = job.start_mpi()? else {
-        termination::note_faults(&current);
+        termination::note_faults(&current, JobKind::Run);
         let run = read()?;
         return match carry_out(&run, &Ranks::One) {
             Err(JobError::Fault(fault)) => fault.end_process(),

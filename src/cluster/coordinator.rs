@@ -50,7 +50,7 @@ pub(super) struct Coordinator<N: Number> {
     pub responses: u64,
     /// Records since the driver last took them.
     pub records: Vec<Record>,
-    /// The draws that ranks have stored and the recorder may not have collected.
+    /// The draws that ranks have stored and the recorder has perhaps not collected yet.
     pub stored: Vec<StoredDraws>,
     pub traffic: Traffic,
     pub spent: TimeSpent,

@@ -50,7 +50,7 @@ pub use erased::{AnyMethod, erase};
 pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process, observe_faults};
 pub use layout::{AgentId, Layout, Placement, Rank};
 pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};
-pub use options::{Collectives, DrawStore, IntegerSums, JobOptions, RequestDelivery, Sums};
+pub use options::{Collectives, DrawStore, Flushed, IntegerSums, JobOptions, RequestDelivery, Sums};
 pub use packet::{AgentBytes, AgentTime, TimeSpent, Traffic};
 pub use packing::Packed;
 pub use record::StoredDraws;

@@ -50,17 +50,27 @@ impl JobOptions {
 /// Stores the draws of agents on the rank that made them; the recorder collects them at every checkpoint. Draws of a server are not
 /// stored here: a chain must be drawn entirely by agents or entirely by the server.
 pub trait DrawStore: std::fmt::Debug + Send + Sync {
-    /// Takes draws of an agent on this rank; called from the agent's thread.
+    /// Takes draws of an agent on this rank; called from the agent's thread. Returns draws for which there is no room at present, of this or
+    /// an earlier call: they are sent to the recorder.
     ///
     /// # Errors
     /// If they cannot be stored; ends the job.
-    fn put(&self, draws: Vec<DrawBlock>) -> Result<()>;
+    fn put(&self, draws: Vec<DrawBlock>) -> Result<Vec<DrawBlock>>;
 
-    /// Makes everything that was put since the last call available to the recorder, and returns all that the recorder may not have collected.
+    /// Makes everything that was put since the last call available to the recorder.
     ///
     /// # Errors
     /// If it cannot be made available; ends the job.
-    fn flush(&self) -> Result<Vec<StoredDraws>>;
+    fn flush(&self) -> Result<Flushed>;
+}
+
+/// What is in a store when it was flushed.
+#[derive(Debug, Default)]
+pub struct Flushed {
+    /// All that the recorder has perhaps not collected yet.
+    pub stored: Vec<StoredDraws>,
+    /// Draws for which there is no room at present.
+    pub unstored: Vec<DrawBlock>,
 }
 
 /// Which communication uses MPI's collectives rather than point-to-point messages. Only `float_sums` affects the bits of results. The

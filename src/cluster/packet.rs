@@ -46,7 +46,7 @@ pub(super) enum Head {
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, AgentTime)>,
-        /// The draws that the rank has stored and the recorder may not have collected.
+        /// The draws that the rank has stored and the recorder has perhaps not collected yet.
         stored: Vec<StoredDraws>,
         /// Why the rank could not store its states.
         failure: Option<String>,

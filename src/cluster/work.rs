@@ -220,10 +220,11 @@ impl<N: Number> Work<N> {
                 guard(activity(Some(id), Action::Following), || agent.after_report(&mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
                 worker.note(Doing::AfterReport, Some(id), number, since);
-                let (records, more) = worker.split_draws(cx.into_records());
-                if let Some(store) = &worker.store {
-                    let draws: Vec<DrawBlock> = draws.into_iter().chain(more).collect();
-                    guard(activity(Some(id), Action::Recording), || if draws.is_empty() { Ok(()) } else { store.put(draws) })?;
+                let (mut records, more) = worker.split_draws(cx.into_records());
+                let draws: Vec<DrawBlock> = draws.into_iter().chain(more).collect();
+                if let Some(store) = worker.store.as_ref().filter(|_| !draws.is_empty()) {
+                    let unstored = guard(activity(Some(id), Action::Recording), || store.put(draws))?;
+                    records.extend(unstored.into_iter().map(Record::Draws));
                 }
                 emit(Completed::AgentReturned { id, agent, seconds, records });
             }

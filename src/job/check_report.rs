@@ -156,7 +156,9 @@ impl CheckReport {
 
     /// About the bytes of the draws of the whole run, if that is known. Those of topic models are not.
     pub fn bytes_of_draws(&self) -> Option<u64> {
-        let values = self.estimate.particles?.saturating_mul(self.draws.of_each()?).saturating_mul(self.parameters as u64);
+        // All agents share the topics of a draw.
+        let sets = self.estimate.particles.unwrap_or(1).saturating_mul(self.draws.of_each()?);
+        let values = sets.saturating_mul(self.parameters as u64);
         Some(values.saturating_mul(self.value_bytes))
     }
 

@@ -2,13 +2,13 @@
 
 use super::error::{ExtensionError, JobError};
 use super::length::resolved;
-use super::prepare::open;
+use super::prepare::{RELATIVE_PATH, open};
 use super::recalibrate::RECALIBRATION;
-use super::resume::folder_use;
+use super::resume::{check_unchanged, folder_use};
 use super::whole_checkpoint::check_checkpoint;
-use crate::config::{ConfigError, Registry, Run, RunOf, evaluation_interval};
+use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf, evaluation_interval};
 use crate::log;
-use crate::methods::{Length, Table};
+use crate::methods::{Corpus, Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
 use std::cmp::Ordering;
 use std::path::Path;
@@ -42,13 +42,31 @@ pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Regis
         let what = if folder.exists() { "run in this folder" } else { "such folder" };
         ExtensionError::NoRun { folder: folder.to_owned(), what }
     })?;
+    check_unchanged(&kept, folder, registry)?;
     let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
+    refuse_moved_data(folder, &run)?;
     // A finished run without a new length has nothing left to do. One that ended before its first checkpoint begins again.
     let Some(length) = length else { return Ok(run) };
     match &run {
         Run::Table(table) => longer_run(folder, &kept, table, length, registry),
         Run::Corpus(corpus) => Err(not_extendable(folder, corpus.method.name(), "the state of all tokens is not kept")),
     }
+}
+
+/// Refuses a run whose data are not where they were, and says how it is resumed with data that have moved.
+fn refuse_moved_data(folder: &Path, run: &Run) -> Result<(), JobError> {
+    let file = match run {
+        Run::Table(run) => run.data.as_ref().map(Table::file),
+        Run::Corpus(run) => run.data.as_ref().map(Corpus::file),
+    };
+    let Some(file) = file.filter(|file| file.try_exists().is_ok_and(|exists| !exists)) else { return Ok(()) };
+    let (file, config, folder) = (file.display(), config_file(folder), folder.display());
+    Err(ConfigError::Choice(format!(
+        "the data of the run, {file}, do not exist here: {RELATIVE_PATH}. If they have moved, \
+         `mpibayes run {} --set data.file=NEW --output {folder}` resumes it",
+        config.display()
+    ))
+    .into())
 }
 
 fn longer_run(

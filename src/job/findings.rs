@@ -1,5 +1,6 @@
 //! What was found before a run: coordinates in which its posterior is easier to sample, and the noise in them.
 
+use super::error::JobError;
 use crate::cluster::Raw;
 use crate::cluster::codec::{seal, unseal};
 use crate::layout::matrix;
@@ -7,9 +8,11 @@ use crate::methods::Problem;
 use crate::methods::tuning::{Found, Measurement, NoMode};
 use crate::models::{Scaling, Whitened, Whitening};
 use crate::number::Real;
+use crate::results::RunFolder;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, ShapeError, s};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8] = b"mpibayes-tuning-3";
@@ -83,10 +86,38 @@ impl Findings {
         let findings: Self = unseal(MAGIC, NAME, bytes)?;
         match (findings.space.dim(), dim) {
             (Some(found), Some(dim)) if found != dim => Err("it is for another number of parameters".into()),
-            _ if !findings.space.has_whole_points() => Err("its starting points do not have all parameters".into()),
+            _ if !findings.space.has_whole_points() => Err("its starting points are incomplete".into()),
             _ => Ok(findings),
         }
     }
+
+    /// What was found when the run in a folder began, also as bytes, from the file or its copy.
+    ///
+    /// # Errors
+    /// If neither can be used, although one is there.
+    pub fn kept(folder: &RunFolder, dim: Option<usize>) -> Result<Option<(Vec<u8>, Self)>, JobError> {
+        let mut damaged: Option<(PathBuf, String)> = None;
+        for (path, bytes) in folder.kept_tuning()? {
+            match Self::from_bytes(&bytes, dim) {
+                Ok(findings) => {
+                    if let Some((damaged, what)) = damaged {
+                        folder.warn(&format!("{}: {what}. Its copy {} is used", damaged.display(), path.display()));
+                    }
+                    return Ok(Some((bytes, findings)));
+                }
+                Err(what) => drop(damaged.get_or_insert((path, what))),
+            }
+        }
+        damaged.map_or(Ok(None), |(path, what)| Err(unusable(&path, &what)))
+    }
+}
+
+/// Why a run cannot be resumed.
+pub(super) fn unusable(path: &Path, what: &str) -> JobError {
+    let path = path.display();
+    JobError::Tuning(format!(
+        "{path}: {what}, and the run cannot be resumed without this file: restore it, or run again with another --output"
+    ))
 }
 
 /// Coordinates z with θ = θ* + L z.

@@ -29,12 +29,9 @@ pub(super) fn extendable_length(folder: &Path, config: &str, registry: &Registry
 /// The method of the run in a folder, with the settings that were found before it began.
 pub(super) fn resolved(run: &RunOf<Table>, folder: &RunFolder) -> Result<Arc<dyn ConfiguredMethod<Table>>, JobError> {
     let agents = run.settings.agents;
-    match (run.method.tuning(), folder.kept_tuning()?) {
+    match (run.method.tuning(), Findings::kept(folder, None)?) {
         (None, _) => Ok(run.method.clone()),
         (Some(_), None) => run.method.tuned(Found::Nothing, agents).map_err(wrong_method),
-        (Some(_), Some(found)) => {
-            let findings = Findings::from_bytes(&found, None).map_err(JobError::Tuning)?;
-            run.method.tuned(findings.for_method(), agents).map_err(wrong_method)
-        }
+        (Some(_), Some((_, findings))) => run.method.tuned(findings.for_method(), agents).map_err(wrong_method),
     }
 }

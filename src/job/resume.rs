@@ -4,12 +4,23 @@ use super::data::DataFile;
 use super::error::JobError;
 use super::length::extendable_length;
 use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf};
-use crate::results::{ExistingRun, ResultsError, RunFolder, check_writable, config_file, existing_run, job_using};
+use crate::results::{
+    ExistingRun, ResultsError, RunFolder, check_writable, config_file, digest_file, existing_run, job_using, result_file,
+};
 use std::path::Path;
 
+/// What a job finds when it takes the folder of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// The run is to be carried out.
+    ToCarryOut,
+    /// It is finished already.
+    Finished,
+    /// The job was asked to stop before it had the folder.
+    Stopped,
+}
+
 /// Takes the folder for a run. Called on rank 0.
-///
-/// Returns whether the run in the folder has finished already.
 ///
 /// # Errors
 /// If the folder holds another run, or the same run on other data.
@@ -19,12 +30,24 @@ pub(super) fn enter<D: RunFileKind>(
     data: Option<&DataFile>,
     registry: &Registry,
     folder: &mut RunFolder,
-) -> Result<bool, JobError>
+) -> Result<Entered, JobError>
 where
     RunOf<D>: Into<Run>,
 {
     let digest = data.map_or("", DataFile::digest);
-    let kept = match folder.claim()? {
+    let with_data = (data.map(DataFile::path), digest);
+    // A finished run may lie where nothing can be written.
+    if let Ok(Some(kept)) = existing_run(folder.path())
+        && kept.finished
+    {
+        check_same(&kept, &run.clone().into(), with_data, || job_using(folder.path()), folder.path(), registry)?;
+        return Ok(Entered::Finished);
+    }
+    let claimed = match folder.claim() {
+        Err(ResultsError::StoppedWatching { .. }) => return Ok(Entered::Stopped),
+        claimed => claimed?,
+    };
+    let kept = match claimed {
         Some(kept) if kept.holds_results => kept,
         kept => {
             // A run that ended before its first checkpoint is replaced: often its run file was corrected since.
@@ -32,12 +55,12 @@ where
                 folder.report_replacement();
             }
             folder.record_run(config, digest)?;
-            return Ok(false);
+            return Ok(Entered::ToCarryOut);
         }
     };
     // The job that uses the folder is this one.
-    check_same(&kept, &run.clone().into(), (data.map(DataFile::path), digest), || None, folder.path(), registry)?;
-    Ok(kept.finished)
+    check_same(&kept, &run.clone().into(), with_data, || None, folder.path(), registry)?;
+    Ok(if kept.finished { Entered::Finished } else { Entered::ToCarryOut })
 }
 
 /// What a run would do with the folder that it is to write to.
@@ -100,6 +123,63 @@ pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registr
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
 }
 
+/// Checks that the files that identify the run in a folder are those with which its results were made: somebody may have edited them, or a disk
+/// may have changed a byte.
+///
+/// # Errors
+/// If one of them is not.
+pub(super) fn check_unchanged(kept: &ExistingRun, folder: &Path, registry: &Registry) -> Result<(), JobError> {
+    let Some(made) = &kept.results else { return Ok(()) };
+    if made.data_digest != kept.data_digest {
+        let what = format!(
+            "this file no longer agrees with the run: its line should be {:?}, as in the attribute data_digest of {}",
+            made.data_digest,
+            result_file(folder).display()
+        );
+        return Err(ResultsError::Content { path: digest_file(folder), what }.into());
+    }
+    // A result file of another version of the program, with keys that this one does not know, is not compared.
+    let (true, Ok(before)) = (made.config != kept.config, Run::from_toml(&made.config, registry)) else { return Ok(()) };
+    let changed = |how: String| {
+        let what = format!(
+            "this file no longer agrees with the run ({how}). Undo that: the attribute config of {} has the text of the file. For other \
+             settings, edit your run file and give another --output",
+            result_file(folder).display()
+        );
+        JobError::from(ResultsError::Content { path: config_file(folder), what })
+    };
+    let now = Run::from_toml(&kept.config, registry).map_err(|error| changed(error.to_string()))?;
+    let length = length_key(&now);
+    let (mut before, mut now) = comparable_keys(&before, &now)?;
+    [&mut before, &mut now].into_iter().for_each(remove_pointwise);
+    let was_just_made_longer = kept.first_config.is_some() && made.state.finished && !kept.finished;
+    if let (Some(key), true) = (length, was_just_made_longer) {
+        // The result file is that of the shorter run.
+        [&mut before, &mut now].into_iter().for_each(|keys| remove_length(keys, key));
+    }
+    match first_difference("", &before, &now) {
+        Some(Difference { key, kept, here }) => Err(changed(format!("{key} was {kept}, and is {here}"))),
+        None => Ok(()),
+    }
+}
+
+/// The key of the length of a run, if it can be made longer.
+fn length_key(run: &Run) -> Option<&'static str> {
+    match run {
+        Run::Table(run) => run.method.length(run.settings.agents).map(|length| length.key),
+        Run::Corpus(_) => None,
+    }
+}
+
+/// Removes the keys that change when a run is made longer.
+fn remove_length(keys: &mut toml::Table, length: &str) {
+    for (section, key) in [("method", length), ("evaluate", "every")] {
+        if let Some(section) = keys.get_mut(section).and_then(toml::Value::as_table_mut) {
+            section.remove(key);
+        }
+    }
+}
+
 /// Checks that a folder holds this run on the data with this file and digest. If it does not, `other_job` tells which job uses it.
 fn check_same(
     kept: &ExistingRun,
@@ -109,6 +189,7 @@ fn check_same(
     folder: &Path,
     registry: &Registry,
 ) -> Result<(), JobError> {
+    check_unchanged(kept, folder, registry)?;
     let path = folder.to_owned();
     if let Some(differs) = difference(&kept.config, kept.finished, folder, run, registry)? {
         // Of a run that was made longer, what a user has changed is seen in the configuration that it began with.
@@ -145,7 +226,7 @@ fn parse_kept(config: &str, folder: &Path, registry: &Registry) -> Result<Run, J
     let unreadable = |error: ConfigError| ResultsError::Content {
         path: config_file(folder),
         what: format!(
-            "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
+            "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete the folder"
         ),
     };
     Run::from_toml(config, registry).map_err(|error| unreadable(error).into())
@@ -161,25 +242,13 @@ fn difference(
     registry: &Registry,
 ) -> Result<Option<String>, JobError> {
     let kept_run = parse_kept(config, folder, registry)?;
-    let (mut there, mut here) = (result_keys(&kept_run)?, result_keys(run)?);
+    let (mut there, mut here) = comparable_keys(&kept_run, run)?;
     // Log-likelihoods are computed at the end of a run: a finished one without them cannot get them.
     let is_wanted = |keys: &toml::Table| {
         keys.get("evaluate").and_then(|evaluate| evaluate.get("pointwise")) == Some(&toml::Value::Boolean(true))
     };
     if !(is_finished && is_wanted(&here)) {
-        for evaluate in [&mut there, &mut here].into_iter().filter_map(|keys| keys.get_mut("evaluate")?.as_table_mut()) {
-            evaluate.remove("pointwise");
-            evaluate.remove("pointwise_rows");
-        }
-    }
-    // Without data.seed, shards follow the seed of the run. If either run sets it, the seeds that shards use are compared.
-    if [&there, &here].into_iter().any(|keys| shard_seed(keys).is_some()) {
-        for keys in [&mut there, &mut here] {
-            let seed = shard_seed(keys).or_else(|| keys.get("seed")).cloned();
-            if let (Some(data), Some(seed)) = (keys.get_mut("data").and_then(toml::Value::as_table_mut), seed) {
-                data.insert("seed".into(), seed);
-            }
-        }
+        [&mut there, &mut here].into_iter().for_each(remove_pointwise);
     }
     // The names of the method and the model say more than the keys in which they differ.
     let names = ["method", "model"].into_iter().find_map(|section| {
@@ -189,7 +258,30 @@ fn difference(
         };
         first_difference(&format!("{section}."), &name(&there), &name(&here))
     });
-    Ok(names.or_else(|| first_difference("", &there, &here)))
+    Ok(names.or_else(|| first_difference("", &there, &here)).map(|differs| differs.to_string()))
+}
+
+/// The keys of two runs that decide the results.
+fn comparable_keys(a: &Run, b: &Run) -> Result<(toml::Table, toml::Table), JobError> {
+    let (mut a, mut b) = (result_keys(a)?, result_keys(b)?);
+    // Without data.seed, shards follow the seed of the run. If either run sets it, the seeds that shards use are compared.
+    if [&a, &b].into_iter().any(|keys| shard_seed(keys).is_some()) {
+        for keys in [&mut a, &mut b] {
+            let seed = shard_seed(keys).or_else(|| keys.get("seed")).cloned();
+            if let (Some(data), Some(seed)) = (keys.get_mut("data").and_then(toml::Value::as_table_mut), seed) {
+                data.insert("seed".into(), seed);
+            }
+        }
+    }
+    Ok((a, b))
+}
+
+/// Removes keys that an unfinished run may still change.
+fn remove_pointwise(keys: &mut toml::Table) {
+    if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
+        evaluate.remove("pointwise");
+        evaluate.remove("pointwise_rows");
+    }
 }
 
 /// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
@@ -216,7 +308,20 @@ fn shard_seed(keys: &toml::Table) -> Option<&toml::Value> {
     keys.get("data")?.get("seed")
 }
 
-fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
+/// A key whose values differ.
+struct Difference {
+    key: String,
+    kept: String,
+    here: String,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is {} there, {} here", self.key, self.kept, self.here)
+    }
+}
+
+fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<Difference> {
     kept.keys().chain(here.keys()).find_map(|key| {
         let text = |value: Option<&toml::Value>| value.map_or_else(|| "not set".to_owned(), ToString::to_string);
         match (kept.get(key), here.get(key)) {
@@ -224,7 +329,7 @@ fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Optio
             (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => {
                 first_difference(&format!("{path}{key}."), kept, here)
             }
-            (kept, here) => Some(format!("{path}{key} is {} there, {} here", text(kept), text(here))),
+            (kept, here) => Some(Difference { key: format!("{path}{key}"), kept: text(kept), here: text(here) }),
         }
     })
 }
@@ -233,6 +338,7 @@ fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Optio
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::results::RunInfo;
 
     const CONFIG: &str = "[model]\nname = \"toy\"\n[method]\nname = \"svgd\"\nparticles = 5\n";
 
@@ -271,6 +377,55 @@ mod tests {
             let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();
             assert!(found.starts_with(message), "{found}");
         }
+    }
+
+    /// What is said of the folder of a run with one configuration whose result file has another.
+    fn unchanged(config: &str, first_config: Option<&str>, of_results: &str, digest: &str) -> Result<(), String> {
+        let kept = ExistingRun {
+            config: config.to_owned(),
+            first_config: first_config.map(str::to_owned),
+            data_digest: "abc".into(),
+            results: Some(RunInfo::new("svgd", "toy", 1, digest, of_results)),
+            finished: false,
+            holds_results: true,
+        };
+        check_unchanged(&kept, "folder".as_ref(), &Registry::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_configuration_that_has_changed_since_the_run_began_is_refused() {
+        assert_eq!(unchanged(CONFIG, None, CONFIG, "abc"), Ok(()));
+        for same in ["[cluster]\nthreads = 3\n", "[data]\nfile = \"moved.h5\"\nseed = 1\n", "[evaluate]\npointwise = true\n"] {
+            let other = format!("{CONFIG}{same}");
+            assert_eq!(unchanged(&other, None, CONFIG, "abc"), Ok(()), "a user may change {same}");
+            assert_eq!(unchanged(CONFIG, None, &other, "abc"), Ok(()), "a user may change {same}");
+        }
+        assert_eq!(unchanged(CONFIG, None, "from = \"a newer version\"", "abc"), Ok(()));
+        for (config, of_results, how) in [
+            (format!("seed = 3\n{CONFIG}"), CONFIG.to_owned(), "(seed was 1, and is 3)"),
+            (CONFIG.replace("= 5", "= 7"), CONFIG.to_owned(), "(method.particles was 5, and is 7)"),
+            (CONFIG.replace("[model]", "[modem]"), CONFIG.to_owned(), "modem"),
+            (CONFIG.replace("\"svgd\"", "\"svgd"), CONFIG.to_owned(), "basic string"),
+        ] {
+            let message = unchanged(&config, None, &of_results, "abc").unwrap_err();
+            assert!(message.starts_with("folder/config.toml: this file no longer agrees") && message.contains(how), "{message}");
+        }
+        let message = unchanged(CONFIG, None, CONFIG, "abd").unwrap_err();
+        assert!(
+            message.starts_with("folder/data.digest: this file no longer agrees") && message.contains("\"abd\""),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_was_made_longer_may_have_the_results_of_the_shorter_one() {
+        let short = "[model]\nname = \"toy\"\n[method]\nname = \"sghmc\"\nstep = 0.01\nsteps = 10000\n";
+        let long = short.replace("10000", "20000");
+        assert_eq!(unchanged(&long, Some(short), short, "abc"), Ok(()));
+        assert!(unchanged(&long, None, short, "abc").unwrap_err().contains("(method.steps was 10000, and is 20000)"));
+        let other = long.replace("0.01", "0.02");
+        let message = unchanged(&other, Some(short), short, "abc").unwrap_err();
+        assert!(message.contains("method.step was "), "{message}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::error::JobError;
 use super::pointwise::Pointwise;
 use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
-use super::resume::enter;
+use super::resume::{Entered, enter};
 use super::shards::count;
 use super::tune::Tuned;
 use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
@@ -21,10 +21,17 @@ use std::sync::Arc;
 /// # Errors
 /// Anything that is wrong with the run or its data, or that ended the run.
 pub fn start(run: &Run, registry: &Registry, ranks: &Ranks, folder: &mut RunFolder) -> Result<(), JobError> {
-    match run {
+    let outcome = match run {
         Run::Table(run) => start_on(run, registry, ranks, folder),
         Run::Corpus(run) => start_on(run, registry, ranks, folder),
+    };
+    match &outcome {
+        // The rank where it happened writes it down.
+        Ok(()) | Err(JobError::Fault(_)) => {}
+        Err(error) if ranks.is_root() => folder.note_failure(error),
+        Err(_) => {}
     }
+    outcome
 }
 
 fn start_on<D: JobData>(run: &RunOf<D>, registry: &Registry, ranks: &Ranks, folder: &mut RunFolder) -> Result<(), JobError>
@@ -43,10 +50,14 @@ where
     let prepared = prepare(None)?;
     // Rank 0 decides: a shared file system may show an older state to the others.
     let config = run.clone().into().to_toml()?;
-    let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder) } else { Ok(false) };
-    let finished = ranks.agree(entered)?;
-    if ranks.broadcast(&[u8::from(finished)]) == [1] {
-        folder.report_finished();
+    let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder).map(Some) } else { Ok(None) };
+    let entered = ranks.agree(entered)?;
+    if ranks.broadcast(&[u8::from(entered == Some(Entered::ToCarryOut))]) != [1] {
+        match entered {
+            Some(Entered::Stopped) => folder.end_preparation(false),
+            Some(Entered::Finished) => folder.report_finished(),
+            Some(Entered::ToCarryOut) | None => {}
+        }
         return Ok(());
     }
     let mut options = job_options(run, ranks, folder);

@@ -1,7 +1,7 @@
 //! Before a run that leaves something to be found: the mode of the posterior, its curvature and the noise of scores, on all ranks.
 
 use super::error::JobError;
-use super::findings::{Coordinates, Findings, ScaledSpace, Space};
+use super::findings::{Coordinates, Findings, ScaledSpace, Space, unusable};
 use super::problem::{TableProblem, counted_once, table_problem, wrong_method};
 use super::ranks::Ranks;
 use super::records::{records_of, records_of_long};
@@ -130,14 +130,13 @@ fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> 
 
 /// What was found when the run in the folder began; nothing if it begins now.
 fn read_stored(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
-    let path = folder.tuning();
-    let unusable = |what: String| {
-        let path = path.display();
-        JobError::Tuning(format!("{path}: {what}, and the run cannot be resumed without it. Delete the folder to run afresh"))
-    };
-    match folder.kept_tuning()? {
-        Some(kept) => Findings::from_bytes(&kept, Some(dim)).map(|_| kept).map_err(unusable),
-        None if has_checkpoint(folder.path()) => Err(unusable("the file is missing".into())),
+    match Findings::kept(folder, Some(dim))? {
+        Some((bytes, _)) => {
+            // There are two copies again, unless the disk is full.
+            drop(folder.keep_tuning(&bytes));
+            Ok(bytes)
+        }
+        None if has_checkpoint(folder.path()) => Err(unusable(&folder.tuning(), "the file is missing")),
         None => Ok(Vec::new()),
     }
 }

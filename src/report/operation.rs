@@ -11,6 +11,18 @@ const MAX_RANKS_IN_MATRIX: usize = 16;
 /// The text has the ranks with the most idle time if there are more ranks than this; JSON has all.
 const MAX_RANKS: usize = 64;
 
+/// A rank that takes this many times as long as others to respond, or computes so much longer, is worth a line. In the second case the others
+/// must also be idle for at least [`MUCH_IDLE`] of the time more than it.
+const MUCH_LONGER: f64 = 1.5;
+const MUCH_IDLE: f64 = 0.15;
+
+/// A rank that takes longer than the others.
+struct Slowest {
+    rank: usize,
+    /// How many times as long.
+    times: f64,
+}
+
 /// How a run was carried out. Times and messages are those of its last job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Operation {
@@ -132,22 +144,43 @@ impl Operation {
         format!("{heading}\n{}{}", text::table(&columns), self.straggler())
     }
 
-    /// The rank that takes much longer than the others, if there is one.
+    /// The rank for which the others wait, if there is one that takes much longer to respond, or much longer in all.
     fn straggler(&self) -> String {
-        let mut medians: Vec<(f64, usize)> =
-            self.ranks.iter().map(|rank| rank.value("response_median")).zip(0..).filter(|median| median.0 > 0.0).collect();
-        medians.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (Some(&(longest, rank)), Some(&(middle, _))) = (medians.last(), medians.get(medians.len() / 2)) else {
-            return String::new();
-        };
-        if medians.len() < 3 || longest < 1.5 * middle {
-            return String::new();
+        let others = if self.ranks_with_agents().count() == 2 { "the other" } else { "the median rank" };
+        let host = |rank: usize| &self.ranks[rank].host;
+        if let Some(Slowest { rank, times }) = self.slowest("response_median") {
+            return format!(
+                "  rank {rank} on {} takes {times:.1} times as long to respond as {others}: other ranks may wait for it\n",
+                host(rank)
+            );
         }
-        let host = &self.ranks[rank].host;
-        format!(
-            "  rank {rank} on {host} takes {:.1} times as long to respond as the median rank: the others may wait for it\n",
-            longest / middle
-        )
+        let idle = |rank: &Rank| rank.value("idle") / rank.value("seconds");
+        let mut idle_shares: Vec<f64> = self.ranks_with_agents().map(|(_, rank)| idle(rank)).collect();
+        idle_shares.sort_by(f64::total_cmp);
+        let usual = idle_shares.get(idle_shares.len() / 2).copied().unwrap_or(0.0);
+        match self.slowest("computing") {
+            Some(Slowest { rank, times }) if usual - idle(&self.ranks[rank]) >= MUCH_IDLE => format!(
+                "  rank {rank} on {} computes {times:.1} times as long as {others}, and others wait {} of the time: rank {rank} has more \
+                 work, is slow, or was stopped for a while\n",
+                host(rank),
+                text::percent(usual, 0)
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// The ranks that have responded to the server, with their numbers. Others have no agents.
+    fn ranks_with_agents(&self) -> impl Iterator<Item = (usize, &Rank)> {
+        self.ranks.iter().enumerate().filter(|(_, rank)| rank.value("response_median") > 0.0)
+    }
+
+    /// The rank with the largest value of this name, if it is much larger than that of the median rank, or of the other of two ranks.
+    fn slowest(&self, name: &str) -> Option<Slowest> {
+        let mut values: Vec<(f64, usize)> = self.ranks_with_agents().map(|(number, rank)| (rank.value(name), number)).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (&(longest, rank), &(middle, _)) = (values.last()?, values.get(values.len().saturating_sub(1) / 2)?);
+        let times = longest / middle;
+        (times >= MUCH_LONGER).then_some(Slowest { rank, times })
     }
 
     fn between_ranks_text(&self) -> String {
@@ -234,8 +267,34 @@ mod tests {
         {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        operation.ranks.drain(1..3);
+        assert!(
+            operation.text().contains("rank 1 on node3 takes 3.0 times as long to respond as the other"),
+            "{}",
+            operation.text()
+        );
         operation.ranks.pop();
         assert!(!operation.text().contains("times as long"));
+        // Equal medians, but one rank was stopped for a while: the other waits.
+        let with = |computing: f64, idle: f64| {
+            let mut rank = rank(if idle > 5.0 { 0.0 } else { 1.0 }, 0.1);
+            for value in &mut rank.values {
+                match value.0.as_str() {
+                    "computing" => value.1 = computing,
+                    "idle" => value.1 = idle,
+                    _ => {}
+                }
+            }
+            rank
+        };
+        operation.ranks = vec![with(3.0, 6.5), with(5.0, 4.4)];
+        assert!(operation.text().contains("rank 1 on node1 computes 1.7 times as long as the other, and others wait 65 %"));
+        let mut server = with(0.1, 9.0);
+        server.values.retain(|value| value.0 != "response_median");
+        operation.ranks = vec![server, with(5.0, 4.4)];
+        assert!(!operation.text().contains("times as long"), "a rank without agents waits for the others");
+        operation.ranks = vec![with(1.0, 6.5), with(2.0, 5.9)];
+        assert!(!operation.text().contains("times as long"), "both wait for something else");
         // A run that began and finished has no incidents.
         assert!(operation.incidents().is_empty());
         operation.events.push(event(EventKind::FellBack));

@@ -161,8 +161,7 @@ impl Reporting {
         match self {
             Self::Quiet | Self::Direct => String::new(),
             Self::OneOfSeveral { as_of, .. } => as_of.prefix(),
-            Self::Log { host: None } => format!("{} ", local_time()),
-            Self::Log { host: Some(host) } => format!("{} {host} ", local_time()),
+            Self::Log { host } => log::prefix(host.as_deref()),
         }
     }
 }
@@ -198,19 +197,6 @@ fn bar_style(title: &str, stage: &str) -> ProgressStyle {
     template.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
 }
 
-/// The date and the time where this process runs: `2026-11-25 07:12:33`.
-fn local_time() -> String {
-    let mut text = [0_u8; 32];
-    // SAFETY: all zeros are a valid `tm`, the calls write at most to it and to the buffer of the given length, and the format is a C string.
-    let length = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut fields: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&raw const now, &raw mut fields);
-        libc::strftime(text.as_mut_ptr().cast(), text.len(), c"%Y-%m-%d %H:%M:%S".as_ptr(), &raw const fields)
-    };
-    String::from_utf8_lossy(&text[..length.min(text.len())]).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,15 +210,5 @@ mod tests {
         assert_eq!(line(1100, 31), "round 1200 of 5000 (24 %), 20 minutes left");
         assert_eq!(line(1200, 31), "round 1200 of 5000 (24 %)");
         assert_eq!(progress_line("preparing", progress, 0, Duration::from_secs(12)), "preparing: 24 %, 38 seconds left");
-    }
-
-    #[test]
-    fn a_log_has_the_time_and_the_host() {
-        let time = local_time();
-        let digits = time.chars().filter(char::is_ascii_digit).count();
-        assert_eq!((time.len(), digits, &time[10..11]), (19, 14, " "), "{time}");
-        let on = |host: Option<&str>| Reporting::Log { host: host.map(str::to_owned) }.prefix();
-        assert_eq!(on(Some("node7")).len(), on(None).len() + 6);
-        assert!(on(Some("node7")).ends_with(" node7 ") && Reporting::Direct.prefix().is_empty());
     }
 }

@@ -80,6 +80,22 @@ pub enum ResultsError {
         /// The job.
         job: String,
     },
+    /// The file that shows whose the folder is was deleted.
+    #[error(
+        "{} or its job.txt is gone: somebody has deleted it, or another job has taken the folder over and has ended. This job ends without \
+         saving; what the folder still holds can be resumed",
+        folder.display()
+    )]
+    LockDeleted {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// This process was asked to stop while it waited whether another job is alive.
+    #[error("stopped while waiting for {}; the same command begins again", folder.display())]
+    StoppedWatching {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Draws or tables are inconsistent.
     #[error("{0}")]
     Shape(String),

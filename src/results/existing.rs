@@ -2,6 +2,7 @@
 
 use super::error::{Result, ResultsError};
 use super::events::events_file;
+use super::info::RunInfo;
 use super::lock::DIGEST_FILE;
 use super::read::{RESULT_FILE, ResultFile};
 use std::ffi::CString;
@@ -46,6 +47,16 @@ pub(super) fn tuning_file(folder: &Path) -> PathBuf {
     folder.join("tuning.bin")
 }
 
+/// Its copy: a run cannot be resumed without it.
+pub(super) fn tuning_copy_file(folder: &Path) -> PathBuf {
+    folder.join("tuning.copy.bin")
+}
+
+/// The file with the digest of the data, which a job locks.
+pub fn digest_file(folder: &Path) -> PathBuf {
+    folder.join(DIGEST_FILE)
+}
+
 /// The resolved configuration in the folder of a run, which exists from the beginning.
 pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
@@ -66,11 +77,13 @@ pub fn is_file_of_run(file: &Path) -> bool {
         damaged_checkpoint_file,
         late_checkpoint_file,
         tuning_file,
+        tuning_copy_file,
         config_file,
+        digest_file,
         first_config_file,
         events_file,
     ];
-    let is_one = files.into_iter().any(|of| of(folder) == file) || folder.join(DIGEST_FILE) == file;
+    let is_one = files.into_iter().any(|of| of(folder) == file);
     is_one && (config_file(folder).exists() || result_file(folder).exists())
 }
 
@@ -81,6 +94,20 @@ pub fn is_file_of_run(file: &Path) -> bool {
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
     Ok(file.exists() && !has_checkpoint(folder) && ResultFile::open(&file)?.info().state.finished)
+}
+
+/// What the result file in a folder says of its run, if there is one. A damaged one beside a checkpoint says nothing: the job that resumes the
+/// run needs its draws or writes it anew, and reports the damage in the first case.
+fn described_by_results(folder: &Path) -> Result<Option<RunInfo>> {
+    let file = result_file(folder);
+    if !file.exists() {
+        return Ok(None);
+    }
+    match ResultFile::open(&file) {
+        Ok(file) => Ok(Some(file.info().clone())),
+        Err(ResultsError::Content { .. } | ResultsError::Hdf5 { .. }) if has_checkpoint(folder) => Ok(None),
+        Err(cause) => Err(cause),
+    }
 }
 
 /// Checks that a run could be written into a folder, which may not exist yet. Changes nothing.
@@ -101,10 +128,9 @@ pub fn check_writable(folder: &Path) -> Result<()> {
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
 ///
 /// # Errors
-/// If the folder is a file, cannot be read, or holds an incomplete run.
+/// If the folder is a file, cannot be read, or has only a part of the files that identify a run.
 pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
-    let digest = folder.join(DIGEST_FILE);
-    match fs::read_to_string(&digest) {
+    match fs::read_to_string(digest_file(folder)) {
         Ok(data_digest) => run_with_digest(folder, &data_digest),
         Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
         Err(_) if folder.is_file() => Err(not_a_folder(folder)),
@@ -113,7 +139,7 @@ pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
 }
 
 /// The run that a folder holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ExistingRun {
     /// Its resolved configuration.
     pub config: String,
@@ -121,6 +147,8 @@ pub struct ExistingRun {
     pub first_config: Option<String>,
     /// The digest of its data; empty if it has none.
     pub data_digest: String,
+    /// What its result file says of it, if there is one.
+    pub results: Option<RunInfo>,
     /// Whether it is finished.
     pub finished: bool,
     /// Whether it has a result file or a checkpoint.
@@ -133,7 +161,8 @@ pub(super) fn not_a_folder(path: &Path) -> ResultsError {
 
 /// The run that a folder with this `data.digest` holds, if any.
 pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRun>> {
-    let finished = is_finished(folder)?;
+    let results = described_by_results(folder)?;
+    let finished = !has_checkpoint(folder) && results.as_ref().is_some_and(|results| results.state.finished);
     let config = config_file(folder);
     let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
     let holds_results = [result_file, checkpoint_file, previous_checkpoint_file].into_iter();
@@ -152,7 +181,8 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
                 Err(cause) if cause.kind() == ErrorKind::NotFound => None,
                 read => Some(read.map_err(ResultsError::io(&first_config, "read"))?),
             };
-            Ok(Some(ExistingRun { config, first_config, data_digest: data_digest.trim_end().into(), finished, holds_results }))
+            let data_digest = data_digest.trim_end().into();
+            Ok(Some(ExistingRun { config, first_config, data_digest, results, finished, holds_results }))
         }
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
         Err(_) if holds_results => Err(ResultsError::Content {

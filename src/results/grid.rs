@@ -5,7 +5,6 @@ use super::netcdf;
 use crate::data::hdf;
 use hdf5::{Dataset, File, Group};
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A group of arrays.
@@ -98,7 +97,7 @@ impl Grid {
         }
         self.names.iter().try_for_each(|(name, axis, list)| {
             let over = self.over(&[*axis]);
-            netcdf::variable(group, name, &over, ndarray::aview1(&hdf::texts(list)?).into_dyn())?;
+            netcdf::text_variable(group, name, &over, list)?;
             hdf::write_names_attribute(group, &format!("{name}_over"), &over)
         })
     }
@@ -143,7 +142,7 @@ impl Grid {
             let (from, over) = (file.dataset(name)?, grid.over(axes));
             let copy = netcdf::empty_variable::<f64>(to, name, &over, &from.shape())?;
             hdf::write_names_attribute(to, &format!("{name}_over"), &over)?;
-            for block in blocks(&from.shape()) {
+            for block in netcdf::blocks(&from.shape()) {
                 let start: Vec<usize> = block.iter().map(|range| range.start).collect();
                 let values: ArrayD<f64> = from.read_slice(netcdf::slab(block))?;
                 netcdf::write_block(&copy, &start, values.view())?;
@@ -151,30 +150,6 @@ impl Grid {
         }
         grid.write_arrays(to, &variables.into_iter().map(|(name, ..)| name).collect::<Vec<_>>())
     }
-}
-
-/// The most values of a block that is copied: 64 MiB.
-const BLOCK_VALUES: usize = 1 << 23;
-
-/// Blocks that make up an array of this shape.
-fn blocks(shape: &[usize]) -> Vec<Vec<Range<usize>>> {
-    let whole: Vec<Range<usize>> = shape.iter().map(|&length| 0..length).collect();
-    let (mut large, mut small) = (vec![whole], Vec::new());
-    while let Some(block) = large.pop() {
-        match block.iter().position(|range| range.len() > 1) {
-            Some(axis) if block.iter().map(Range::len).product::<usize>() > BLOCK_VALUES => {
-                let Range { start, end } = block[axis];
-                let half = start + (end - start) / 2;
-                for part in [start..half, half..end] {
-                    let mut block = block.clone();
-                    block[axis] = part;
-                    large.push(block);
-                }
-            }
-            _ => small.push(block),
-        }
-    }
-    small
 }
 
 /// A file like that of [`Grid::write_file`], with one array that is written block by block and never held in memory.
@@ -197,7 +172,7 @@ impl GridFile {
             grid.write_dimensions(&file)?;
             let over = grid.over(axes);
             let shape: Vec<usize> = axes.iter().filter_map(|&axis| Some(grid.dimensions.get(axis)?.1)).collect();
-            let array = netcdf::empty_variable::<f64>(&file, name, &over, &shape)?;
+            let array = netcdf::contiguous_variable::<f64>(&file, name, &over, &shape)?;
             hdf::write_names_attribute(&file, &format!("{name}_over"), &over)?;
             Ok((file, array))
         };

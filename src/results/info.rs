@@ -5,6 +5,8 @@ use crate::text;
 
 /// The version of the layout.
 pub(super) const VERSION: u32 = 2;
+/// The attribute with the digest of a description or of a table.
+pub(super) const DIGEST: &str = "digest";
 /// The root attribute `inference_library`.
 pub(super) const LIBRARY: &str = "mpibayes";
 
@@ -68,5 +70,12 @@ impl RunInfo {
             hosts: Vec::new(),
             events: Vec::new(),
         }
+    }
+
+    /// A digest of what stays the same during a run, which is stored with it.
+    pub(super) fn digest(&self) -> String {
+        let Self { method, model, seed, data_digest, config, .. } = self;
+        let text = format!("{method}\n{model}\n{seed}\n{data_digest}\n{config}");
+        blake3::hash(text.as_bytes()).to_hex().to_string()
     }
 }

@@ -26,10 +26,14 @@ const JOB_FILE: &str = "job.txt";
 const SCHEDULERS: [(&str, &str); 3] = [("Slurm", "SLURM_JOB_ID"), ("PBS", "PBS_JOBID"), ("LSF", "LSB_JOBID")];
 /// The variable with the number of times that Slurm has requeued a job, which keeps its number.
 const RESTARTS: &str = "SLURM_RESTART_COUNT";
-/// How often locking is tried: a process that only looks for a job also has the lock, for a moment.
+/// How often locking is tried: a process that looks whose a folder is ([`job_with_lock`]) has the lock for a moment.
 const LOCK_ATTEMPTS: usize = 10;
 /// The pause between two attempts.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(50);
+/// Variables that launchers set for the ranks that they start.
+const RANK_VARIABLES: [&str; 3] = ["OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK="];
+/// How long a job whose launcher was killed may take to end.
+const TIME_TO_END: Duration = Duration::from_secs(10);
 /// How often a job renews its file.
 const RENEWAL: Duration = Duration::from_secs(30);
 /// A job on another host counts as lost if its file does not change while it is watched for this long.
@@ -61,8 +65,14 @@ impl FolderLock {
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let digest = open.map_err(ResultsError::io(&path, "open"))?;
         let in_use = |job: String| ResultsError::InUse { folder: folder.to_owned(), job };
-        let has_system_lock = match lock(&digest) {
+        let has_file_lock = match lock(&digest, folder, say) {
             Ok(()) => true,
+            // The wait for a job without its launcher was cut short.
+            Err(TryLockError::WouldBlock)
+                if stop::asked() && Holder::of(folder).is_some_and(|holder| holder.is_orphan_here()) =>
+            {
+                return Err(ResultsError::StoppedWatching { folder: folder.to_owned() });
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(in_use(Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)));
             }
@@ -73,10 +83,12 @@ impl FolderLock {
             }
             Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
         };
-        let (job, lost) = match JobFile::take(folder, &Holder::this(), has_system_lock, WATCH, say) {
-            Ok(taken) => taken.map(|(job, lost)| (Some(job), lost)).map_err(in_use)?,
+        let (job, lost) = match JobFile::take(folder, &Holder::this(), has_file_lock, WATCH, say) {
+            Ok(Taken::Mine(job, lost)) => (Some(job), lost),
+            Ok(Taken::ByOther(job)) => return Err(in_use(job)),
+            Ok(Taken::Stopped) => return Err(ResultsError::StoppedWatching { folder: folder.to_owned() }),
             // A full disk is no reason not to resume: the run goes on, and saves later.
-            Err(cause) if has_system_lock => {
+            Err(cause) if has_file_lock => {
                 let path = folder.join(JOB_FILE);
                 say(&format!("{}: {cause}. Jobs on other hosts may not see that this one uses the folder", path.display()));
                 (None, None)
@@ -88,15 +100,17 @@ impl FolderLock {
         Ok(Self { digest, job, lost, ends, renewal })
     }
 
-    /// Checks that no other job has taken the folder over, because this one could not be seen for a while.
+    /// Checks that the folder is still that of this job. Another one takes it over if this one has not renewed its file for a while.
     ///
     /// # Errors
-    /// If one has, or the file cannot be read now.
+    /// If one has, the file is gone, or it cannot be read now.
     pub fn check(&self) -> Result<()> {
         let Some(job) = &self.job else { return Ok(()) };
-        match job.is_mine() {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(other)) => Err(ResultsError::TakenOver { folder: job.folder.clone(), job: other }),
+        let folder = || job.folder.clone();
+        match job.owner() {
+            Ok(Owner::This) => Ok(()),
+            Ok(Owner::Other(other)) => Err(ResultsError::TakenOver { folder: folder(), job: other }),
+            Ok(Owner::Nobody) => Err(ResultsError::LockDeleted { folder: folder() }),
             Err(cause) => Err(ResultsError::io(&job.folder.join(JOB_FILE), "read")(cause)),
         }
     }
@@ -109,7 +123,7 @@ impl Drop for FolderLock {
             renewal.thread().unpark();
             drop(renewal.join());
         }
-        if let Some(job) = self.job.as_ref().filter(|job| matches!(job.is_mine(), Ok(Ok(())))) {
+        if let Some(job) = self.job.as_ref().filter(|job| job.is_mine()) {
             drop(fs::remove_file(job.folder.join(JOB_FILE)));
         }
     }
@@ -142,7 +156,7 @@ impl Holder {
         fs::read_to_string(folder.join(JOB_FILE)).ok().map(|text| Self::parse(&text))
     }
 
-    /// The first line is for people.
+    /// The first line is the name of the job.
     fn parse(text: &str) -> Self {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).unwrap_or("");
         let job = match text.lines().next().map(str::trim) {
@@ -163,16 +177,36 @@ impl Holder {
         format!("{job}\nhost: {host}\nrestarts: {restarts}\nprocess: {process}\nrenewals: {renewals:020}\n")
     }
 
-    /// Whether this job has certainly ended: it ran on the same host as `later`, whose lock is free, or `later` is the same job, requeued.
-    fn is_over_for(&self, later: &Self, has_system_lock: bool) -> bool {
+    /// Whether this job has certainly ended: `later` runs on the same host and has the file lock, or its process is gone there; or `later` is the
+    /// same job, requeued.
+    fn is_over_for(&self, later: &Self, has_file_lock: bool) -> bool {
         let is_requeued = self.job_without_host() == later.job_without_host() && self.restarts < later.restarts;
-        let is_gone_here = self.host == later.host && (has_system_lock || !self.is_alive_here());
+        let is_gone_here = self.host == later.host && (has_file_lock || !self.is_alive_here());
         is_requeued || is_gone_here
     }
 
     /// Whether this host has a process with its ID.
     fn is_alive_here(&self) -> bool {
-        self.process.split(' ').next().is_some_and(|number| Path::new("/proc").join(number).exists())
+        self.process_id().is_some_and(|number| Path::new("/proc").join(number).exists())
+    }
+
+    fn process_id(&self) -> Option<&str> {
+        self.process.split(' ').next()
+    }
+
+    /// Whether this job is a rank on this host that has lost its launcher: `mpirun` was killed, and its ranks end within seconds.
+    fn is_orphan_here(&self) -> bool {
+        let Some(number) = self.process_id().filter(|_| self.host == host()) else { return false };
+        let of = |number: &str, file: &str| fs::read(Path::new("/proc").join(number).join(file)).ok();
+        let is_rank = of(number, "environ").is_some_and(|variables| {
+            let has = |name: &&str| variables.split(|byte| *byte == 0).any(|variable| variable.starts_with(name.as_bytes()));
+            RANK_VARIABLES.iter().any(has)
+        });
+        // The name of the program, in parentheses, may contain anything. After it come the state and the parent.
+        let stat = of(number, "stat").map(|stat| String::from_utf8_lossy(&stat).into_owned());
+        let parent = stat.as_ref().and_then(|stat| stat.rsplit_once(") ")?.1.split(' ').nth(1));
+        let is_adopted = |parent: &str| parent == "1" || of(parent, "comm").is_some_and(|name| name.starts_with(b"systemd"));
+        is_rank && parent.is_some_and(is_adopted)
     }
 
     /// The job without its host.
@@ -181,8 +215,23 @@ impl Holder {
     }
 }
 
-/// The file of this job and the job that was lost before, if there was one; or the job that uses the folder.
-type Taken = std::result::Result<(JobFile, Option<String>), String>;
+/// What came of an attempt to take a folder.
+enum Taken {
+    /// It is this job's: its file, and the job that was lost before, if there was one.
+    Mine(JobFile, Option<String>),
+    /// Another job, with this name, uses it.
+    ByOther(String),
+    /// This process was asked to stop while it watched the file of a job.
+    Stopped,
+}
+
+/// Whose a folder is.
+enum Owner {
+    This,
+    Other(String),
+    /// The file of the job is gone. Somebody has deleted it, or another job has had the folder and has ended.
+    Nobody,
+}
 
 /// The file with the job that holds a folder.
 struct JobFile {
@@ -196,30 +245,31 @@ impl JobFile {
         Self { folder: folder.to_owned(), holder: holder.clone(), renewals: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// Makes the file of a job in a folder, over that of one that was lost, which is also returned. The inner error is the job that uses
-    /// the folder.
+    /// Makes the file of a job in a folder, over that of one that was lost, which is also returned.
     ///
     /// # Errors
     /// When the file system fails.
-    fn take(folder: &Path, holder: &Holder, has_system_lock: bool, watch: Duration, say: &dyn Fn(&str)) -> io::Result<Taken> {
+    fn take(folder: &Path, holder: &Holder, has_file_lock: bool, watch: Duration, say: &dyn Fn(&str)) -> io::Result<Taken> {
         let path = folder.join(JOB_FILE);
         let this = Self::new(folder, holder);
         let text = match fs::read_to_string(&path) {
             Err(cause) if cause.kind() == ErrorKind::NotFound => return this.create_or_find_holder(None),
-            // Not text: as lost as its job will prove to be.
+            // Not text: the file of an unknown job, which is watched like others.
             Err(cause) if cause.kind() == ErrorKind::InvalidData => String::new(),
             text => text?,
         };
         let former = Holder::parse(&text);
-        let is_over = former.is_over_for(holder, has_system_lock);
+        let is_over = former.is_over_for(holder, has_file_lock);
         if !is_over {
             let seconds = text::seconds(watch.as_secs_f64());
-            say(&format!("{} may use {}: it is watched for {seconds}", former.job, folder.display()));
+            let (job, place) = (&former.job, folder.display());
+            say(&format!("{job} used {place} last and may still be running: watching its job.txt for {seconds}"));
             match watch_file(&path, &text, watch)? {
                 Watched::Unchanged => {}
                 // The job has ended and deleted its file.
                 Watched::Gone => return this.create_or_find_holder(None),
-                Watched::Renewed => return Ok(Err(name_of_holder(folder))),
+                Watched::Renewed => return Ok(Taken::ByOther(name_of_holder(folder))),
+                Watched::Stopped => return Ok(Taken::Stopped),
             }
         }
         // Another job may find the same. Only one of them can move the file away, and it sees whether it was still the file that it had read.
@@ -235,7 +285,7 @@ impl JobFile {
                 }
                 drop(fs::remove_file(&aside));
                 if is_other {
-                    return Ok(Err(name_of_holder(folder)));
+                    return Ok(Taken::ByOther(name_of_holder(folder)));
                 }
             }
         }
@@ -244,8 +294,8 @@ impl JobFile {
 
     fn create_or_find_holder(self, lost: Option<String>) -> io::Result<Taken> {
         match self.create() {
-            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(Err(name_of_holder(&self.folder))),
-            created => Ok(created.map(|()| Ok((self, lost)))?),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(Taken::ByOther(name_of_holder(&self.folder))),
+            created => created.map(|()| Taken::Mine(self, lost)),
         }
     }
 
@@ -265,18 +315,22 @@ impl JobFile {
         created
     }
 
-    /// Whether the folder is still that of this job; the inner error is the job that has it now.
+    /// Whose the folder is now.
     ///
     /// # Errors
     /// When the file cannot be read.
-    fn is_mine(&self) -> io::Result<std::result::Result<(), String>> {
+    fn owner(&self) -> io::Result<Owner> {
         match fs::read_to_string(self.folder.join(JOB_FILE)) {
-            Ok(text) if Holder::parse(&text) == self.holder => Ok(Ok(())),
-            Ok(text) => Ok(Err(Holder::parse(&text).job)),
-            // Another job has had the folder and has ended, or somebody has deleted the file.
-            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Err(ANOTHER_JOB.into())),
+            Ok(text) if Holder::parse(&text) == self.holder => Ok(Owner::This),
+            Ok(text) => Ok(Owner::Other(Holder::parse(&text).job)),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Owner::Nobody),
             Err(cause) => Err(cause),
         }
+    }
+
+    /// Whether the folder is certainly still that of this job.
+    fn is_mine(&self) -> bool {
+        matches!(self.owner(), Ok(Owner::This))
     }
 
     /// Renews the file every half minute.
@@ -285,8 +339,8 @@ impl JobFile {
         let renew = move || {
             while !ends.load(Ordering::Relaxed) {
                 std::thread::park_timeout(RENEWAL);
-                // A failure passes, or the folder is given up in time.
-                if matches!(this.is_mine(), Ok(Ok(()))) && !ends.load(Ordering::Relaxed) {
+                // If renewal keeps failing, another job takes the folder over, and `check` notices that before the next save.
+                if this.is_mine() && !ends.load(Ordering::Relaxed) {
                     drop(this.renew());
                 }
             }
@@ -307,9 +361,11 @@ enum Watched {
     Unchanged,
     Gone,
     Renewed,
+    /// This process was asked to stop.
+    Stopped,
 }
 
-/// Watches a file for so long, or until something happens to it. A request to stop ends it, as if the file had been renewed.
+/// Watches a file for so long, until something happens to it, or until this process is asked to stop.
 fn watch_file(path: &Path, text: &str, watch: Duration) -> io::Result<Watched> {
     let since = Instant::now();
     while since.elapsed() < watch {
@@ -324,7 +380,7 @@ fn watch_file(path: &Path, text: &str, watch: Duration) -> io::Result<Watched> {
             }
         }
         if stop::asked() {
-            return Ok(Watched::Renewed);
+            return Ok(Watched::Stopped);
         }
     }
     Ok(Watched::Unchanged)
@@ -335,11 +391,21 @@ fn name_of_holder(folder: &Path) -> String {
     Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)
 }
 
-fn lock(file: &File) -> std::result::Result<(), TryLockError> {
-    for _ in 1..LOCK_ATTEMPTS {
+/// Takes the file lock. A job whose launcher was killed gets time to end.
+fn lock(file: &File, folder: &Path, say: &dyn Fn(&str)) -> std::result::Result<(), TryLockError> {
+    for _ in 0..LOCK_ATTEMPTS {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_ATTEMPTS),
             other => return other,
+        }
+    }
+    let is_ending = || Holder::of(folder).is_some_and(|holder| holder.is_orphan_here());
+    if is_ending() {
+        let seconds = text::seconds(TIME_TO_END.as_secs_f64());
+        say(&format!("{} has lost its launcher, and may be about to end: waiting for up to {seconds}", name_of_holder(folder)));
+        let since = Instant::now();
+        while since.elapsed() < TIME_TO_END && is_ending() && !stop::asked() {
+            std::thread::sleep(BETWEEN_ATTEMPTS);
         }
     }
     file.try_lock()
@@ -407,13 +473,54 @@ mod tests {
         JobFile::take(folder, job, true, SHORT, &|_| ()).unwrap()
     }
 
+    /// The file and the job that was lost, or the job that uses the folder.
+    fn taken(taken: Taken) -> std::result::Result<(JobFile, Option<String>), String> {
+        match taken {
+            Taken::Mine(job, lost) => Ok((job, lost)),
+            Taken::ByOther(job) => Err(job),
+            Taken::Stopped => unreachable!("nobody asks tests to stop"),
+        }
+    }
+
+    #[test]
+    fn a_job_whose_file_was_deleted_is_told_so() {
+        let place = tempfile::tempdir().unwrap();
+        let lock = FolderLock::acquire(place.path(), &|_| ()).unwrap();
+        assert!(lock.check().is_ok());
+        fs::remove_file(place.path().join(JOB_FILE)).unwrap();
+        let message = lock.check().unwrap_err().to_string();
+        assert!(message.contains("or its job.txt is gone") && !message.contains("taken over by"), "{message}");
+    }
+
+    #[test]
+    fn a_rank_without_its_launcher_is_an_orphan() {
+        let this = Holder::this();
+        assert!(!this.is_orphan_here(), "its parent is the runner of tests, or a shell");
+        // The shell ends at once, and leaves its child behind.
+        let left_behind = |variable: &str| {
+            let command = format!("env {variable} sleep 60 >/dev/null 2>&1 & echo $!");
+            let child = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+            let number = String::from_utf8(child.stdout).unwrap().trim().to_owned();
+            // `env` becomes `sleep`.
+            while fs::read(format!("/proc/{number}/comm")).unwrap() != b"sleep\n" {
+                std::thread::sleep(BETWEEN_ATTEMPTS);
+            }
+            let holder = Holder { process: format!("{number} 0"), ..this.clone() };
+            let outcome = (holder.is_orphan_here(), Holder { host: "elsewhere".into(), ..holder }.is_orphan_here());
+            std::process::Command::new("kill").arg(&number).status().unwrap();
+            outcome
+        };
+        assert_eq!(left_behind("OMPI_COMM_WORLD_RANK=0"), (true, false));
+        assert_eq!(left_behind("A=0"), (false, false), "a single process that was left running goes on");
+    }
+
     #[test]
     fn a_folder_is_kept_from_other_hosts_until_its_job_is_lost() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         let (first, other) = (holder("Slurm job 1", "a", 0), holder("Slurm job 2", "b", 0));
-        let (mine, lost) = take(folder, &first).ok().unwrap();
-        assert!(lost.is_none() && mine.is_mine().unwrap().is_ok());
+        let (mine, lost) = taken(take(folder, &first)).unwrap();
+        assert!(lost.is_none() && mine.is_mine());
         // On another host, without the system's lock. The job renews its file while it is watched.
         let said = std::sync::Mutex::new(String::new());
         let say = |text: &str| said.lock().unwrap().push_str(text);
@@ -422,35 +529,36 @@ mod tests {
                 std::thread::sleep(SHORT / 4);
                 mine.renew().unwrap();
             });
-            let refused = JobFile::take(folder, &other, true, 50 * SHORT, &|text| say(text)).unwrap().err();
+            let refused = taken(JobFile::take(folder, &other, true, 50 * SHORT, &|text| say(text)).unwrap()).err();
             renewing.join().unwrap();
             refused
         });
         assert_eq!(refused.as_deref(), Some("Slurm job 1 on a"));
-        assert!(said.lock().unwrap().contains("Slurm job 1 on a may use"));
-        assert!(mine.is_mine().unwrap().is_ok(), "a job that is refused changes nothing");
+        assert!(said.lock().unwrap().contains("Slurm job 1 on a used "));
+        assert!(mine.is_mine(), "a job that is refused changes nothing");
         // A job that is not seen.
-        let (theirs, lost) = take(folder, &other).ok().unwrap();
+        let (theirs, lost) = taken(take(folder, &other)).unwrap();
         assert_eq!(lost.as_deref(), Some("Slurm job 1 on a"));
-        assert_eq!((theirs.is_mine().unwrap(), mine.is_mine().unwrap()), (Ok(()), Err("Slurm job 2 on b".into())));
-        // Also if that job has ended since.
+        assert!(theirs.is_mine() && matches!(mine.owner().unwrap(), Owner::Other(job) if job == "Slurm job 2 on b"));
+        // That job may have ended since, or the file was deleted.
         fs::remove_file(folder.join(JOB_FILE)).unwrap();
-        assert!(mine.is_mine().unwrap().is_err());
+        assert!(matches!(mine.owner().unwrap(), Owner::Nobody));
         theirs.create().unwrap();
         // A requeued job takes what it had before at once, also from another host.
         let requeued = holder("Slurm job 2", "c", 1);
-        assert!(JobFile::take(folder, &requeued, true, Duration::MAX, &|_| ()).unwrap().is_ok_and(|(_, lost)| lost.is_none()));
+        let at_once = |job: &Holder| taken(JobFile::take(folder, job, true, Duration::MAX, &|_| ()).unwrap());
+        assert!(at_once(&requeued).is_ok_and(|(_, lost)| lost.is_none()));
         // The system's lock is enough on the same host.
         let same_host = holder("process 5", "c", 0);
-        assert!(JobFile::take(folder, &same_host, true, Duration::MAX, &|_| ()).unwrap().is_ok_and(|(_, lost)| lost.is_none()));
+        assert!(at_once(&same_host).is_ok_and(|(_, lost)| lost.is_none()));
         // Without that lock, a process that lives keeps the folder.
         let mut alive = holder("process 6", "c", 0);
         alive.process = format!("{} 0", std::process::id());
-        assert!(take(folder, &alive).is_ok());
+        assert!(taken(take(folder, &alive)).is_ok());
         assert!(!alive.is_over_for(&same_host, false) && alive.is_over_for(&same_host, true));
         // What a disk that was full has left of a file.
         fs::write(folder.join(JOB_FILE), "").unwrap();
-        assert!(take(folder, &first).is_ok_and(|(_, lost)| lost.as_deref() == Some(ANOTHER_JOB)));
+        assert!(taken(take(folder, &first)).is_ok_and(|(_, lost)| lost.as_deref() == Some(ANOTHER_JOB)));
         let files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(files, [JOB_FILE], "nothing else stays");
     }

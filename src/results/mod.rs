@@ -43,6 +43,7 @@ mod grid;
 mod info;
 mod job_rows;
 mod lock;
+mod merged_blocks;
 mod netcdf;
 mod part;
 mod parts;
@@ -51,6 +52,7 @@ mod samples;
 mod spool;
 mod stop;
 mod table;
+mod whole;
 mod write;
 
 pub use crate::cluster::AgentBytes;
@@ -58,10 +60,10 @@ pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use events::{Event, EventKind, has_failed, note_event};
+pub use events::{Event, EventKind, last_failure, note_event, why_ended};
 pub use existing::{
-    ExistingRun, check_writable, checkpoint_file, config_file, existing_run, has_checkpoint, is_file_of_run, is_finished,
-    result_file,
+    ExistingRun, check_writable, checkpoint_file, config_file, digest_file, existing_run, has_checkpoint, is_file_of_run,
+    is_finished, result_file,
 };
 pub use folder::{RunFolder, SaveError};
 pub use grid::{Grid, GridFile};

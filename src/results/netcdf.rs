@@ -91,13 +91,37 @@ fn make_scale(scale: &Dataset, name: &str) -> hdf5::Result<()> {
 }
 
 /// Writes a variable over existing dimensions.
-pub(super) fn variable<T: H5Type>(group: &Group, name: &str, dimensions: &[String], values: ArrayViewD<T>) -> hdf5::Result<()> {
-    let data = group.new_dataset_builder().with_data(values).obj_track_times(false).create(name)?;
+pub(super) fn variable(group: &Group, name: &str, dimensions: &[String], values: ArrayViewD<f64>) -> hdf5::Result<()> {
+    let data = empty_variable::<f64>(group, name, dimensions, values.shape())?;
+    if values.is_empty() { Ok(()) } else { data.write(values) }
+}
+
+/// Writes texts over an existing dimension. They have no checksums, which would cover their places in the file only.
+pub(super) fn text_variable(group: &Group, name: &str, dimensions: &[String], values: &[String]) -> hdf5::Result<()> {
+    let data = group.new_dataset_builder().with_data(hdf::texts(values)?.as_slice()).obj_track_times(false).create(name)?;
     attach(group, &data, dimensions)
 }
 
-/// Creates a variable of this shape over existing dimensions, for [`write_block`].
+/// Creates a variable of this shape over existing dimensions, for [`write_block`], with checksums. Blocks should be large, and
+/// neighbors should follow one another: a chunk that is written in parts is read again once it has left the cache of the library.
 pub(super) fn empty_variable<T: H5Type>(
+    group: &Group,
+    name: &str,
+    dimensions: &[String],
+    shape: &[usize],
+) -> hdf5::Result<Dataset> {
+    let builder = group.new_dataset::<T>().obj_track_times(false);
+    // A single value and an empty array have no chunks.
+    let data = match shape.is_empty() || shape.contains(&0) {
+        true => builder.shape(shape).create(name)?,
+        false => builder.chunk(chunk_of(shape, size_of::<T>())).fletcher32().shape(shape).create(name)?,
+    };
+    attach(group, &data, dimensions)?;
+    Ok(data)
+}
+
+/// The same without checksums, for blocks of any size and order.
+pub(super) fn contiguous_variable<T: H5Type>(
     group: &Group,
     name: &str,
     dimensions: &[String],
@@ -106,6 +130,25 @@ pub(super) fn empty_variable<T: H5Type>(
     let data = group.new_dataset::<T>().obj_track_times(false).shape(shape).create(name)?;
     attach(group, &data, dimensions)?;
     Ok(data)
+}
+
+/// The bytes of a chunk of an array: few enough for the cache of the library, which holds chunks that are written in parts.
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// A chunk of an array: whole last axes as far as they have room, and a part of the axis before them.
+fn chunk_of(shape: &[usize], bytes_of_value: usize) -> Vec<usize> {
+    let mut room = (CHUNK_BYTES / bytes_of_value).max(1);
+    let mut chunk: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&length| {
+            let part = length.min(room);
+            room /= part;
+            part
+        })
+        .collect();
+    chunk.reverse();
+    chunk
 }
 
 /// Creates a variable over existing dimensions: the last ones have the lengths `fixed`, the ones before are unlimited and empty. Chunks hold
@@ -150,6 +193,31 @@ pub(super) fn write_block<T: H5Type>(data: &Dataset, at: &[usize], block: ArrayV
 /// The part of a variable with these indices along its dimensions.
 pub(super) fn slab(ranges: impl IntoIterator<Item = Range<usize>>) -> Hyperslab {
     Hyperslab::from(ranges.into_iter().map(SliceOrIndex::from).collect::<Vec<_>>())
+}
+
+/// The most values that are read at a time: 64 MiB of the largest type.
+const BLOCK_VALUES: usize = 1 << 23;
+
+/// Blocks that make up an array of this shape, in its order.
+pub(super) fn blocks(shape: &[usize]) -> Vec<Vec<Range<usize>>> {
+    let whole: Vec<Range<usize>> = shape.iter().map(|&length| 0..length).collect();
+    let (mut large, mut small) = (vec![whole], Vec::new());
+    while let Some(block) = large.pop() {
+        match block.iter().position(|range| range.len() > 1) {
+            Some(axis) if block.iter().map(Range::len).product::<usize>() > BLOCK_VALUES => {
+                let Range { start, end } = block[axis];
+                let half = start + (end - start) / 2;
+                // The first half comes first.
+                for half in [half..end, start..half] {
+                    let mut block = block.clone();
+                    block[axis] = half;
+                    large.push(block);
+                }
+            }
+            _ => small.push(block),
+        }
+    }
+    small
 }
 
 /// Writes a column over an unlimited dimension, which is created if needed.

@@ -5,7 +5,7 @@ use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
 use super::grid::Grid;
-use super::info::{RunInfo, RunState, VERSION};
+use super::info::{DIGEST, RunInfo, RunState, VERSION};
 use super::netcdf;
 use super::samples::{Samples, Values};
 use super::table::Table;
@@ -85,6 +85,11 @@ impl ResultFile {
             })
         };
         let info = read().map_err(ResultsError::hdf5(path, "read the description"))?;
+        if is_damaged(&file, || info.digest()) {
+            return Err(invalid(
+                "the description of the run in this file is damaged: restore it, or run again with another --output".into(),
+            ));
+        }
         Ok(Self { path: path.to_path_buf(), file, info })
     }
 
@@ -165,7 +170,11 @@ impl ResultFile {
                 .collect::<hdf5::Result<_>>()?;
             let agents: Vec<i64> = column("agent")?.read_raw()?;
             let agent = agents.into_iter().map(|agent| u32::try_from(agent).ok()).collect();
-            Ok(Table { step, agent, columns })
+            let table = Table { step, agent, columns };
+            match is_damaged(&group, || table.digest()) {
+                true => Err(hdf5::Error::Internal("its digest is another one. The file is damaged: restore it".into())),
+                false => Ok(table),
+            }
         };
         read().map_err(ResultsError::hdf5(&self.path, format!("read the table {name:?}")))
     }
@@ -248,6 +257,11 @@ impl ResultFile {
         let values = read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))?;
         Ok(Samples { group: group.to_owned(), kind: self.kind(group)?, parts, values })
     }
+}
+
+/// Whether a description or a table has another digest than the one that is stored with it. Earlier versions stored none.
+fn is_damaged(at: &Group, digest: impl FnOnce() -> String) -> bool {
+    at.attr(DIGEST).is_ok() && hdf::read_text(at, DIGEST).is_ok_and(|stored| stored != digest())
 }
 
 pub(super) fn read_parts<T: Number + H5Type>(

@@ -1,7 +1,7 @@
 //! Files in which ranks store their draws until the next checkpoint, in the folder of the run.
 //!
 //! A file is a sequence of blocks: length of the header (u64), header (a block without its values), length of the values in bytes (u64),
-//! values; all little-endian. At a checkpoint, each rank closes its file, reports its length, and begins another; rank 0 collects and deletes
+//! values, and a digest of both (32 bytes); all little-endian. At a checkpoint, each rank closes its file, reports its length, and begins another; rank 0 collects and deletes
 //! the closed ones meanwhile. Draws that a killed job stored after its last checkpoint are discarded: the job that resumes it makes them again.
 
 use super::delete_files::delete_files;
@@ -9,16 +9,18 @@ use super::error::{Result, ResultsError};
 use super::parts;
 use crate::cluster::codec::{decode, encode};
 use crate::cluster::record::DrawBlock;
-use crate::cluster::{self, DrawStore, PartId, Rank, StoredDraws};
+use crate::cluster::{self, DrawStore, Flushed, PartId, Rank, StoredDraws};
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{BufReader, ErrorKind, Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Headers have some tens of bytes; a longer one is a sign of damage.
 const MAX_HEADER_LENGTH: u64 = 1 << 16;
+const DIGEST_BYTES: usize = blake3::OUT_LEN;
 /// How long a network file system may take to show a file or its length on another machine.
 const VISIBILITY_DELAY: Duration = Duration::from_secs(90);
 
@@ -33,12 +35,19 @@ pub struct Spool {
 
 #[derive(Debug, Default)]
 struct Files {
-    open: Option<(BufWriter<File>, StoredDraws)>,
-    /// Closed files that rank 0 may not have collected.
+    open: Option<(File, StoredDraws)>,
+    /// Draws that are not in the file yet.
+    unwritten: Vec<DrawBlock>,
+    /// The bytes of these draws.
+    unwritten_bytes: usize,
+    /// Closed files that rank 0 has perhaps not collected yet.
     closed: Vec<StoredDraws>,
     /// How many files there were.
     count: u64,
 }
+
+/// Draws are written once they have this many bytes.
+const MIN_BYTES_TO_WRITE: usize = 1 << 20;
 
 impl Spool {
     /// The files of this rank for the run in a folder, which all ranks must share, in the job with this random number.
@@ -46,7 +55,7 @@ impl Spool {
         Self { run: run.to_owned(), job, rank, files: Mutex::default() }
     }
 
-    fn create(&self, number: u64) -> Result<(BufWriter<File>, StoredDraws)> {
+    fn create(&self, number: u64) -> Result<(File, StoredDraws)> {
         let folder = folder_of(&self.run);
         match fs::create_dir(&folder) {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
@@ -64,7 +73,7 @@ impl Spool {
         let part = PartId { job: self.job, number, rank: self.rank };
         let path = file_of(&self.run, part);
         let file = File::create(&path).map_err(ResultsError::io(&path, "create"))?;
-        Ok((BufWriter::with_capacity(1 << 20, file), StoredDraws { part, amount: 0 }))
+        Ok((file, StoredDraws { part, amount: 0 }))
     }
 
     /// Whether a file is still there.
@@ -76,12 +85,24 @@ impl Spool {
             Err(cause) => Err(ResultsError::io(&path, "open")(cause)),
         }
     }
-}
 
-impl DrawStore for Spool {
-    fn put(&self, draws: Vec<DrawBlock>) -> cluster::Result<()> {
-        // Nothing below panics, so that the blocks are whole even if a thread panicked elsewhere.
-        let Files { open, count, .. } = &mut *self.files.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Writes the draws that are not in the file yet. Returns them if the disk is full.
+    fn write(&self, files: &mut Files) -> cluster::Result<Vec<DrawBlock>> {
+        let draws = std::mem::take(&mut files.unwritten);
+        files.unwritten_bytes = 0;
+        if draws.is_empty() {
+            return Ok(draws);
+        }
+        match self.append(files, &draws) {
+            Ok(()) => Ok(Vec::new()),
+            Err(cause) if is_full_disk(cause.as_ref()) => Ok(draws),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Appends draws to the open file, or leaves it as it is.
+    fn append(&self, files: &mut Files, draws: &[DrawBlock]) -> cluster::Result<()> {
+        let Files { open, count, .. } = files;
         let (file, written) = match open {
             Some(open) => open,
             none => {
@@ -89,33 +110,77 @@ impl DrawStore for Spool {
                 none.insert(self.create(*count)?)
             }
         };
-        for mut block in draws {
-            let values = std::mem::take(&mut block.bytes);
-            let header = encode("the header of draws", &block)?;
-            for bytes in [&(header.len() as u64).to_le_bytes()[..], &header, &(values.len() as u64).to_le_bytes(), &values] {
-                file.write_all(bytes).map_err(ResultsError::io(&file_of(&self.run, written.part), "write"))?;
-                written.amount += bytes.len() as u64;
+        let mut bytes = Vec::new();
+        for block in draws {
+            let header = encode("the header of draws", &without_values(block))?;
+            let (of_header, of_values) = ((header.len() as u64).to_le_bytes(), (block.bytes.len() as u64).to_le_bytes());
+            let digest = digest(&header, &block.bytes);
+            for part in [&of_header[..], &header, &of_values, &block.bytes, &digest] {
+                bytes.extend_from_slice(part);
             }
         }
+        let path = file_of(&self.run, written.part);
+        if let Err(cause) = file.write_all_at(&bytes, written.amount) {
+            // What was written of them goes: the file is as long as it is said to be.
+            if file.metadata().is_ok_and(|file| file.len() > written.amount) {
+                file.set_len(written.amount).map_err(ResultsError::io(&path, "shorten"))?;
+            }
+            return Err(ResultsError::io(&path, "write")(cause).into());
+        }
+        written.amount += bytes.len() as u64;
         Ok(())
     }
+}
 
-    fn flush(&self) -> cluster::Result<Vec<StoredDraws>> {
-        let Files { open, closed, .. } = &mut *self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = Vec::with_capacity(closed.len() + 1);
-        for draws in closed.drain(..) {
+/// The digest of a block. A network file system that finds too late that the disk is full leaves zeros in a file.
+fn digest(header: &[u8], values: &[u8]) -> [u8; DIGEST_BYTES] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(header).update(values);
+    *hasher.finalize().as_bytes()
+}
+
+/// The header of a block.
+fn without_values(DrawBlock { group, chain, first, dim, kind, .. }: &DrawBlock) -> DrawBlock {
+    DrawBlock { group: group.clone(), chain: *chain, first: *first, dim: *dim, kind: kind.clone(), bytes: Vec::new() }
+}
+
+/// Whether the disk, a quota or a limit of file sizes leaves no room.
+fn is_full_disk(error: &(dyn std::error::Error + 'static)) -> bool {
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    matches!(error.downcast_ref(), Some(ResultsError::Io { source, .. }) if full.contains(&source.kind()))
+}
+
+impl DrawStore for Spool {
+    fn put(&self, draws: Vec<DrawBlock>) -> cluster::Result<Vec<DrawBlock>> {
+        // After a panic of another thread, at most a block that was not written is missing, and the job ends.
+        let files = &mut *self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.unwritten_bytes += draws.iter().map(|block| block.bytes.len()).sum::<usize>();
+        files.unwritten.extend(draws);
+        if files.unwritten_bytes < MIN_BYTES_TO_WRITE { Ok(Vec::new()) } else { self.write(files) }
+    }
+
+    fn flush(&self) -> cluster::Result<Flushed> {
+        let files = &mut *self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let unstored = self.write(files)?;
+        let mut stored = Vec::with_capacity(files.closed.len() + 1);
+        for draws in files.closed.drain(..) {
             if self.exists(&draws)? {
-                left.push(draws);
+                stored.push(draws);
             }
         }
-        if let Some((file, draws)) = open.take() {
-            // Network file systems report failed writes at this point.
-            let synced = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-            synced.map_err(ResultsError::io(&file_of(&self.run, draws.part), "write"))?;
-            left.push(draws);
+        if let Some((file, draws)) = files.open.take() {
+            let path = file_of(&self.run, draws.part);
+            if draws.amount == 0 {
+                // It only takes room.
+                drop(fs::remove_file(&path));
+            } else {
+                // Network file systems report failed writes at this point.
+                file.sync_all().map_err(ResultsError::io(&path, "write"))?;
+                stored.push(draws);
+            }
         }
-        closed.clone_from(&left);
-        Ok(left)
+        files.closed.clone_from(&stored);
+        Ok(Flushed { stored, unstored })
     }
 }
 
@@ -133,7 +198,7 @@ pub(super) fn delete(run: &Path, stored: &[StoredDraws]) {
     stored.iter().for_each(|draws| drop(fs::remove_file(file_of(run, draws.part))));
 }
 
-/// Deletes the files of all ranks and jobs, and their folder if it is then empty. No rank may be at work.
+/// Deletes the files of all ranks and jobs, and their folder if it is then empty, while no rank writes draws.
 pub(super) fn clear(run: &Path) -> Result<()> {
     // Earlier versions had one file for each rank.
     let is_old = |name: &str| name.starts_with("rank-") && name.ends_with(".part");
@@ -151,8 +216,8 @@ struct Place {
     at: u64,
 }
 
-/// All stored blocks at a checkpoint, those of each chain in order.
-pub(super) struct Collected {
+/// Reads the blocks in the files of ranks at a checkpoint, those of each chain in order.
+pub(super) struct StoredBlocks {
     files: Vec<Part>,
     /// The files that are open, in the order in which they were opened.
     open: VecDeque<usize>,
@@ -170,7 +235,7 @@ struct Part {
     length: u64,
 }
 
-impl Collected {
+impl StoredBlocks {
     /// The blocks in these files of the run in a folder.
     pub fn new(run: &Path, stored: &[StoredDraws]) -> Result<Self> {
         let (mut files, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
@@ -195,7 +260,7 @@ impl Collected {
     }
 }
 
-impl Iterator for Collected {
+impl Iterator for StoredBlocks {
     type Item = Result<DrawBlock>;
 
     fn next(&mut self) -> Option<Result<DrawBlock>> {
@@ -228,9 +293,10 @@ impl Part {
                 }
                 Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(path, "open")(cause)),
                 found if since.elapsed() > VISIBILITY_DELAY => {
-                    let found = found.map_or("is missing".to_owned(), |(found, _)| format!("has {found} bytes"));
+                    let found = found.map_or(0, |(found, _)| found);
                     let what = format!(
-                        "this file {found} on rank 0, but its rank has written {length}: draws = \"files\" needs a folder that all ranks share"
+                        "rank 0 sees {found} of the {length} bytes that another rank has written to this file: draws = \"files\" needs a \
+                         folder that all ranks share, or the file is damaged"
                     );
                     return Err(ResultsError::Content { path: path.clone(), what });
                 }
@@ -289,20 +355,22 @@ impl Part {
         let header = self.read(length)?;
         let header: DrawBlock = decode("the header of draws", &header).map_err(|_| self.damaged())?;
         let values = self.number()?;
-        let fits = (at + 16 + length).checked_add(values).is_some_and(|end| end <= self.length);
+        let end = (at + 16 + length + DIGEST_BYTES as u64).checked_add(values);
+        let fits = end.is_some_and(|end| end <= self.length);
         if fits { Ok((header, values)) } else { Err(self.damaged()) }
     }
 
-    /// The position after the values, which begin at the current position.
+    /// The position of the next block, if the values begin at the current position.
     fn after(&mut self, values: u64) -> Result<u64> {
-        Ok(self.position()? + values)
+        Ok(self.position()? + values + DIGEST_BYTES as u64)
     }
 
     /// The block at this position.
     fn block(&mut self, at: u64) -> Result<DrawBlock> {
         let (header, values) = self.header(at)?;
-        let bytes = self.read(values)?;
-        Ok(DrawBlock { bytes, ..header })
+        let (bytes, stored) = (self.read(values)?, self.read(DIGEST_BYTES as u64)?);
+        let encoded = encode("the header of draws", &header).map_err(|_| self.damaged())?;
+        if stored == digest(&encoded, &bytes) { Ok(DrawBlock { bytes, ..header }) } else { Err(self.damaged()) }
     }
 }
 
@@ -319,11 +387,11 @@ mod tests {
     const JOB: u64 = 17;
 
     fn flushed(spools: &[Spool]) -> Vec<StoredDraws> {
-        spools.iter().flat_map(|spool| spool.flush().unwrap()).collect()
+        spools.iter().flat_map(|spool| spool.flush().unwrap().stored).collect()
     }
 
     fn collected(run: &Path, stored: &[StoredDraws]) -> Vec<DrawBlock> {
-        Collected::new(run, stored).unwrap().map(Result::unwrap).collect()
+        StoredBlocks::new(run, stored).unwrap().map(Result::unwrap).collect()
     }
 
     #[test]
@@ -397,13 +465,13 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let spool = Spool::new(run.path(), JOB, 0);
         spool.put(vec![block(1, 0, &[1.0, 2.0])]).unwrap();
-        let [StoredDraws { part, .. }] = spool.flush().unwrap()[..] else { unreachable!("one file") };
+        let [StoredDraws { part, .. }] = spool.flush().unwrap().stored[..] else { unreachable!("one file") };
         let path = file_of(run.path(), part);
         let whole = fs::read(&path).unwrap();
         let refused = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
             let stored = [StoredDraws { part, amount: bytes.len() as u64 }];
-            Collected::new(run.path(), &stored).err().map(|error| error.to_string())
+            StoredBlocks::new(run.path(), &stored).err().map(|error| error.to_string())
         };
         for cut in 1..whole.len() {
             let message = refused(&whole[..cut]).unwrap();
@@ -412,14 +480,39 @@ mod tests {
         let mut long = whole.clone();
         long[7] = 0xff;
         assert!(refused(&long).unwrap().contains("damaged"));
+        // Zeros where a file system had no room.
+        let zeros = [&whole[..whole.len() - 40], &[0; 40]].concat();
+        assert_eq!(refused(&zeros), None, "the length and the header are whole");
+        let read = StoredBlocks::new(run.path(), &[StoredDraws { part, amount: zeros.len() as u64 }]).unwrap().next().unwrap();
+        assert!(read.unwrap_err().to_string().contains("damaged"));
         assert_eq!(refused(&whole), None);
+    }
+
+    #[test]
+    fn draws_for_which_a_full_disk_has_no_room_are_returned() {
+        let run = tempfile::tempdir().unwrap();
+        let spool = [Spool::new(run.path(), JOB, 0)];
+        fs::create_dir(folder_of(run.path())).unwrap();
+        let first_file = file_of(run.path(), PartId { job: JOB, number: 1, rank: 0 });
+        std::os::unix::fs::symlink("/dev/full", &first_file).unwrap();
+        let [large, small, later] =
+            [(0, 1 << 17), (1 << 16, 2), ((1 << 16) + 1, 2)].map(|(first, numbers)| block(0, first, &vec![1.0; numbers]));
+        assert_eq!(spool[0].put(vec![large.clone()]).unwrap(), [large]);
+        assert!(spool[0].put(vec![small.clone()]).unwrap().is_empty(), "few draws are written later");
+        let Flushed { stored, unstored } = spool[0].flush().unwrap();
+        assert_eq!((unstored, stored.len()), (vec![small], 0));
+        assert!(!first_file.exists(), "an empty file does not stay");
+        // The next file finds room.
+        assert!(spool[0].put(vec![later.clone()]).unwrap().is_empty());
+        assert_eq!(collected(run.path(), &flushed(&spool)), [later]);
     }
 
     #[test]
     fn the_folder_of_the_run_is_not_created() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spool::new(&run.path().join("elsewhere"), JOB, 0);
-        let message = spool.put(vec![block(0, 0, &[1.0, 2.0])]).unwrap_err().to_string();
+        assert!(spool.put(vec![block(0, 0, &[1.0, 2.0])]).unwrap().is_empty());
+        let message = spool.flush().unwrap_err().to_string();
         assert!(message.contains("elsewhere") && message.contains("all ranks share"), "{message}");
         assert!(!run.path().join("elsewhere").exists());
     }

@@ -32,9 +32,13 @@ pub fn time_limit() -> Option<Duration> {
     LIMIT.get().map(|(limit, _)| *limit)
 }
 
-/// Handles SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT ends the process at once, as by default.
+/// Handles SIGUSR1, SIGTERM, SIGINT and SIGHUP from now on. A second SIGINT ends the process at once, as by default. `nohup` has made the process
+/// ignore SIGHUP, and that stays so.
 pub fn listen() {
-    for (signal, once) in [(libc::SIGUSR1, 0), (libc::SIGTERM, 0), (libc::SIGINT, libc::SA_RESETHAND)] {
+    for (signal, once) in [(libc::SIGUSR1, 0), (libc::SIGTERM, 0), (libc::SIGINT, libc::SA_RESETHAND), (libc::SIGHUP, 0)] {
+        if signal == libc::SIGHUP && is_ignored(signal) {
+            continue;
+        }
         // SAFETY: all zeros are a valid action with an empty mask, and the handler only stores to an atomic.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -42,6 +46,14 @@ pub fn listen() {
             action.sa_flags = libc::SA_RESTART | once;
             libc::sigaction(signal, &raw const action, std::ptr::null_mut());
         }
+    }
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: without a new action, the call only writes the present one, for which all zeros are valid.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 

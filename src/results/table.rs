@@ -45,6 +45,20 @@ impl Table {
         table
     }
 
+    /// A digest of the rows, which is stored with them.
+    pub(super) fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(bytemuck::cast_slice(&self.step));
+        for agent in &self.agent {
+            hasher.update(&agent.map_or(-1, i64::from).to_le_bytes());
+        }
+        for (name, values) in &self.columns {
+            hasher.update(name.as_bytes());
+            hasher.update(bytemuck::cast_slice(values));
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.step.len()

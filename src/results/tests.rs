@@ -116,16 +116,17 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
         config: "seed = 1\n".into(),
         first_config: None,
         data_digest: "abc".into(),
+        results: None,
         finished: false,
         holds_results: false,
     };
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
-    kept.holds_results = true;
     let unfinished = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info() };
     write_run(&result_file(&path), &unfinished, &[], &[]).unwrap();
+    (kept.holds_results, kept.results) = (true, Some(unfinished));
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
     write_run(&result_file(&path), &info(), &[], &[]).unwrap();
-    kept.finished = true;
+    (kept.finished, kept.results) = (true, Some(info()));
     assert_eq!(folder().claim().unwrap(), Some(kept));
     let whole = std::fs::read(result_file(&path)).unwrap();
     for (left, gone) in [(result_file(&path), checkpoint_file(&path)), (checkpoint_file(&path), result_file(&path))] {
@@ -278,6 +279,53 @@ fn a_resumed_run_discards_draws_after_its_checkpoint() {
     let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
     let Err(lost) = RunWriter::new(&path, info(), vec![group], checkpoint) else { panic!("the draws are gone") };
     assert!(lost.to_string().contains("run.nc") && lost.to_string().contains("missing"), "{lost}");
+}
+
+/// Changes the lowest bit of the first number in a file that has these bytes.
+fn flip(path: &Path, number: f64) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let place = bytes.windows(8).position(|bytes| bytes == number.to_le_bytes()).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_bit_that_changes_in_draws_tables_or_arrays_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
+    let grid = Grid {
+        group: "arrays".into(),
+        dimensions: vec![("row".into(), 3)],
+        variables: vec![("share".into(), vec![0], vec![0.125, 0.375, 0.5])],
+        names: Vec::new(),
+    };
+    let write = || {
+        let mut writer = growing(&path, Extents::default());
+        writer.push(block(0, 0, &[1.25, 0.1, 1.0, 1.1]));
+        writer.push_grid(grid.clone());
+        writer.write(&[row("history", 1, None, &[("seconds", 2.75)])], UNFINISHED).unwrap();
+        writer
+    };
+    let group = || SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
+    let extents = write().extents().clone();
+    assert!(RunWriter::new(&path, info(), vec![group()], extents.clone()).is_ok());
+    flip(&path, 1.25);
+    let Err(refused) = RunWriter::new(&path, info(), vec![group()], extents) else { panic!("a draw is damaged") };
+    assert!(refused.to_string().contains("run.nc: this file is damaged") && !refused.may_be_temporary(), "{refused}");
+    // Also if the draws are damaged while the run is in progress, and writing fails.
+    let writer = write();
+    let failed = || ResultsError::hdf5(&path, "write the draws")(hdf5::Error::Internal("of some kind".into()));
+    assert!(writer.cause_of(failed()).may_be_temporary());
+    flip(&path, 1.25);
+    assert!(!writer.cause_of(failed()).may_be_temporary());
+    write();
+    assert!(ResultFile::open(&path).unwrap().table("history").is_ok());
+    flip(&path, 2.75);
+    assert!(ResultFile::open(&path).unwrap().table("history").unwrap_err().to_string().contains("run.nc: cannot read the table"));
+    write();
+    assert_eq!(ResultFile::open(&path).unwrap().grid("arrays").unwrap(), Some(grid.clone()));
+    flip(&path, 0.375);
+    assert!(ResultFile::open(&path).unwrap().grid("arrays").unwrap_err().to_string().contains("run.nc: cannot read the arrays"));
 }
 
 #[test]

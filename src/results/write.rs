@@ -4,11 +4,13 @@ use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
 use super::grid::{self, Grid};
-use super::info::{LIBRARY, RunInfo, RunState, VERSION};
+use super::info::{DIGEST, LIBRARY, RunInfo, RunState, VERSION};
+use super::merged_blocks::MergedBlocks;
 use super::netcdf;
 use super::read::ResultFile;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
+use super::whole::{check_draws, check_lengths, is_of_system};
 use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::data::hdf;
 use crate::data::self_contained::Refusal;
@@ -43,7 +45,7 @@ impl RunWriter {
     /// The file at `path` with these groups of draws; existing draws up to `extents` are kept.
     ///
     /// # Errors
-    /// When a name is invalid in netCDF-4, or draws up to `extents` are missing.
+    /// When a name is invalid in netCDF-4, or draws up to `extents` are missing or damaged.
     pub fn new(path: &Path, info: RunInfo, groups: Vec<SampleGroup>, extents: Extents) -> Result<Self> {
         check_groups(&groups)?;
         if !extents.is_empty() && !path.exists() {
@@ -52,7 +54,7 @@ impl RunWriter {
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
         if !extents.is_empty() {
-            check_extents(path, &groups, &extents)?;
+            check_draws(path, &groups, &extents)?;
         }
         Ok(Self {
             path: path.to_path_buf(),
@@ -99,6 +101,18 @@ impl RunWriter {
     /// The bytes of draws that are not yet in the file.
     pub fn pending(&self) -> usize {
         self.pending_bytes
+    }
+
+    /// Why the file cannot be written, if the file is at fault: an error of the HDF5 library can mean that the disk is full, or that the draws
+    /// which are to be kept are damaged.
+    pub(super) fn cause_of(&self, error: ResultsError) -> ResultsError {
+        match error {
+            ResultsError::Hdf5 { ref source, .. } if !self.extents.is_empty() && !is_of_system(source) => {
+                let checked = check_draws(&self.path, &self.groups, &self.extents);
+                checked.err().filter(|damage| !damage.may_be_temporary()).unwrap_or(error)
+            }
+            _ => error,
+        }
     }
 
     /// The number of draws in the file, by group and chain.
@@ -167,12 +181,6 @@ impl RunWriter {
                 ready.push(block);
             }
         }
-        if let (Some(_), Some(block)) = (&more, early.first()) {
-            return Err(ResultsError::Shape(format!(
-                "the draws of {:?}: chain {} has a gap before draw {}",
-                block.group, block.chain, block.first
-            )));
-        }
         let partial = PartialFile::new(&self.path);
         let file = self.copy(&partial)?;
         self.info.state = state;
@@ -184,25 +192,23 @@ impl RunWriter {
             })
         };
         append(&ready, &extents)?;
-        let mut more = more.into_iter().flatten();
-        loop {
-            let mut batch = Vec::new();
-            let mut bytes = 0;
-            while bytes < BATCH_BYTES
-                && let Some(block) = more.next().transpose()?
-            {
-                // The files of ranks could not be deleted the last time.
-                if block.first < extents.of(&block.group, block.chain) {
-                    continue;
+        if let Some(more) = more {
+            let mut more = MergedBlocks::new(std::mem::take(&mut early), more);
+            loop {
+                let (mut batch, mut bytes) = (Vec::new(), 0);
+                while bytes < BATCH_BYTES
+                    && let Some(block) = more.next(&extents)?
+                {
+                    draws::count(&mut extents, &block, &self.groups)?;
+                    bytes += bytes_of(&block);
+                    batch.push(block);
                 }
-                draws::count(&mut extents, &block, &self.groups)?;
-                bytes += bytes_of(&block);
-                batch.push(block);
+                if batch.is_empty() {
+                    break;
+                }
+                append(&batch.iter().collect::<Vec<_>>(), &extents)?;
             }
-            if batch.is_empty() {
-                break;
-            }
-            append(&batch.iter().collect::<Vec<_>>(), &extents)?;
+            more.check_end()?;
         }
         for (name, table) in &tables {
             let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
@@ -235,7 +241,7 @@ impl RunWriter {
             return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
         }
         if self.is_mine {
-            check_extents(path, &self.groups, &self.extents)?;
+            check_lengths(&ResultFile::open(path)?, &self.groups, &self.extents)?;
         }
         std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
         let file = hdf::open_rw(partial.path()).map_err(|refusal| match refusal {
@@ -256,25 +262,6 @@ impl RunWriter {
 
 /// The bytes of `more` draws that are written at a time.
 const BATCH_BYTES: usize = 64 << 20;
-
-/// Checks that the file has the draws up to these extents.
-fn check_extents(path: &Path, groups: &[SampleGroup], extents: &Extents) -> Result<()> {
-    let file = ResultFile::open(path)?;
-    for group in groups {
-        let chains = extents.chains(&group.name);
-        if chains == 0 {
-            continue;
-        }
-        let there = file.lengths(&group.name)?;
-        // The chains of a damaged checkpoint may be too many for a list.
-        let wanted = if chains <= there.len() as u64 { draws::lengths(extents, &group.name) } else { vec![usize::MAX] };
-        if wanted.iter().enumerate().any(|(chain, wanted)| there.get(chain).is_none_or(|there| there < wanted)) {
-            let what = "this file has fewer draws than were saved: restore it, or run again with another --output";
-            return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
-        }
-    }
-    Ok(())
-}
 
 /// The bytes of a block in memory, including its names.
 pub(super) fn bytes_of(block: &DrawBlock) -> usize {
@@ -362,6 +349,7 @@ fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_scalar(file, "seed", &info.seed)?;
     hdf::write_text(file, "data_digest", &info.data_digest)?;
     hdf::write_text(file, "config", &info.config)?;
+    hdf::write_text(file, DIGEST, &info.digest())?;
     let RunState { finished, done, total, seconds } = info.state;
     hdf::write_scalar(file, "finished", &u8::from(finished))?;
     hdf::write_scalar(file, "progress_done", &done)?;
@@ -390,6 +378,7 @@ fn write_table(file: &Group, info: &RunInfo, name: &str, table: &Table) -> hdf5:
     };
     let names: Vec<String> = table.columns.iter().map(|column| column.0.clone()).collect();
     hdf::write_text(&group, "columns", &names.join(" "))?;
+    hdf::write_text(&group, DIGEST, &table.digest())?;
     netcdf::set_length(&group, "row", table.rows())?;
     let agents: Vec<i64> = table.agent.iter().map(|agent| agent.map_or(-1, i64::from)).collect();
     netcdf::write_column(&group, "step", "row", &table.step)?;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::harness::Cli;
-use crate::launcher::Running;
+use crate::launcher::{Launcher, Running};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -186,12 +186,20 @@ fn a_folder_that_a_job_on_another_host_may_use_is_watched() {
     cli.stop("run", || cli.mpirun(2, "run run.toml --output run"));
     fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\n").unwrap();
     let mut running = cli.alone("run run.toml --output run").start();
-    running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere may use run")).unwrap();
+    running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere used run last")).unwrap();
     // The other job renews its file.
     fs::write(cli.path("run/job.txt"), "Slurm job 7 on elsewhere\nhost: elsewhere\nrestarts: 0\nprocess: 1 2\nrenewals: 1\n")
         .unwrap();
     let ended = running.finish().unwrap();
     assert!(ended.code == 1 && ended.stderr.contains("run is used by Slurm job 7 on elsewhere"), "{}", ended.stderr);
+    // A job that is to stop does not watch to the end.
+    for launcher in [Launcher::Alone, Launcher::Mpirun(2)] {
+        let mut running = cli.launched(launcher, "run run.toml --output run").start();
+        running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere used run last")).unwrap();
+        running.signal(libc::SIGUSR1);
+        let ended = running.finish().unwrap();
+        assert!(ended.code == 75 && ended.stderr.contains("stopped before the run resumed"), "{}", ended.stderr);
+    }
     // A file that is gone is that of a job that has ended.
     fs::remove_file(cli.path("run/job.txt")).unwrap();
     cli.alone("run run.toml --output run").succeed(&["finished"]);

@@ -4,7 +4,8 @@
 
 use crate::harness::Cli;
 use crate::regression::{file, folder};
-use mpibayes::results::ResultFile;
+use mpibayes::results::{ResultFile, Values};
+use std::fs;
 
 /// The length of the finished run in a folder, by the command that the program proposes: `--steps +1234`.
 fn length(cli: &Cli, run: &str, key: &str) -> u64 {
@@ -92,7 +93,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
         assert_eq!(said.contains("longer with"), steps == 5000, "{said}");
     }
     // A run without a state from before its end, as those of other versions.
-    std::fs::remove_file(cli.path("chains/extension.bin")).unwrap();
+    fs::remove_file(cli.path("chains/extension.bin")).unwrap();
     cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
     // A run that has not finished is resumed without its run file, but not to another end.
@@ -120,10 +121,11 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     let command = "resume chains --draws +200000";
     cli.stop("chains", || cli.alone(command));
     cli.alone("summary chains").end(0, &["not finished"]);
-    std::fs::rename(cli.path("classes.h5"), cli.path("elsewhere.h5")).unwrap();
-    cli.alone(command)
-        .end(1, &["the data of the run, classes.h5, do not exist here: every rank needs this file; a relative path counts"]);
-    std::fs::rename(cli.path("elsewhere.h5"), cli.path("classes.h5")).unwrap();
+    fs::rename(cli.path("classes.h5"), cli.path("elsewhere.h5")).unwrap();
+    let moved = "`mpibayes run chains/config.toml --set data.file=NEW --output chains` resumes it";
+    cli.alone(command).end(1, &["the data of the run, classes.h5, do not exist here: a relative path counts", moved]);
+    cli.stop("chains", || cli.alone("run chains/config.toml --set data.file=elsewhere.h5 --output chains"));
+    fs::rename(cli.path("elsewhere.h5"), cli.path("classes.h5")).unwrap();
     cli.alone("predict chains classes.h5").end(1, &["the run is not finished; `mpibayes resume` with its folder resumes it"]);
     let mut running = cli.alone(command).start();
     running.wait_until("its first message", |running| running.stderr().contains("resuming after")).unwrap();
@@ -136,14 +138,14 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     cli.alone("run chains.toml --set method.draws=120 --set method.burn_in=100 --output chains").end(1, &says);
     // A run that ended before its first checkpoint begins again.
     for file in ["result.h5", "checkpoint.bin", "checkpoint.previous.bin", "extension.bin"] {
-        drop(std::fs::remove_file(cli.path("chains").join(file)));
+        drop(fs::remove_file(cli.path("chains").join(file)));
     }
     cli.write("chains/config.toml", cli.read("chains/config-before-extension.toml"));
     cli.alone("resume chains").end(0, &["finished after"]);
 }
 
 #[test]
-fn a_result_file_without_its_draws_is_refused() {
+fn files_of_a_run_that_are_damaged_changed_or_gone_are_named_before_it_resumes() {
     let cli = folder();
     cli.write("chains.toml", file("sghmc", "logistic", "classes.h5"));
     let run = "run chains.toml --set method.ess=1000000 --set cluster.checkpoint_every=0.02 --output run";
@@ -152,7 +154,52 @@ fn a_result_file_without_its_draws_is_refused() {
     running.wait_until("draws in a checkpoint", |_| draws().is_some_and(|draws| draws > 100)).unwrap();
     running.signal(libc::SIGUSR1);
     assert_eq!(running.finish().unwrap().code, 75);
-    std::fs::write(cli.path("run/result.h5"), "").unwrap();
     cli.wait_until_released("run");
-    cli.alone("resume run").end(1, &["run/result.h5: this result file is damaged: restore it"]);
+
+    let whole = fs::read(cli.path("run/result.h5")).unwrap();
+    let Values::F64(draws) = cli.results("run").samples("posterior").unwrap().values else { panic!("draws of another type") };
+    let first = draws[[0, 0, 0]].to_le_bytes();
+    let place = whole.windows(first.len()).position(|bytes| bytes == first).unwrap();
+    let flipped = {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        bytes
+    };
+    for (content, says) in [
+        (&b""[..], "run/result.h5: this result file is damaged: restore it"),
+        (&flipped, "run/result.h5: this file is damaged (cannot read the draws of \"posterior\": "),
+    ] {
+        fs::write(cli.path("run/result.h5"), content).unwrap();
+        for command in ["resume run", run] {
+            cli.alone(command).end(1, &[says, "restore it, or run again with another --output"]);
+        }
+    }
+    fs::remove_file(cli.path("run/result.h5")).unwrap();
+    cli.alone("resume run").end(1, &["run/result.h5: this file with the draws before the checkpoint is missing: restore it"]);
+    fs::write(cli.path("run/result.h5"), whole).unwrap();
+
+    let config = cli.read("run/config.toml");
+    let digest = cli.read("run/data.digest");
+    for (name, content, says) in [
+        ("run/config.toml", config.replacen("seed = 1\n", "seed = 3\n", 1), "(seed was 1, and is 3). Undo that"),
+        ("run/config.toml", config.replacen("[method]", "[mathod]", 1), "mathod"),
+        (
+            "run/data.digest",
+            digest.replacen(|digit: char| digit != 'f', "f", 1),
+            &format!("its line should be {:?}", digest.trim()),
+        ),
+    ] {
+        let before = cli.read(name);
+        assert_ne!(before, content);
+        cli.write(name, content);
+        for command in ["resume run", run, "check chains.toml --set method.ess=1000000 --output run"] {
+            cli.alone(command).end(1, &[&format!("{name}: this file no longer agrees with the run"), says]);
+        }
+        cli.write(name, before);
+    }
+    // All is as it was: it resumes.
+    let mut running = cli.alone("resume run").start();
+    running.wait_until("it resumes", |running| running.stderr().contains("resuming after round")).unwrap();
+    running.signal(libc::SIGHUP);
+    assert_eq!(running.finish().unwrap().code, 75);
 }

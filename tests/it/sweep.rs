@@ -169,6 +169,24 @@ fn a_failed_run_is_reported_and_retried_last() {
 }
 
 #[test]
+fn a_run_that_ends_the_job_of_a_sweep_is_named_and_comes_last_the_next_time() {
+    let method = "[method]\nname = \"sghmc\"\nsteps = 2000\nburn_in = 1000\nfriction = 0.01\n";
+    let cli = folder(&format!(
+        "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n{method}[sweep]\n\"method.step\" = [150.0, 0.001]\n"
+    ));
+    let diverged = "chain 0 has diverged";
+    let says = [diverged, "this ends the job during the run runs/sweep/step=150.0: the same command goes on"];
+    let first = cli.mpirun(2, "sweep sweep.toml").end(70, &says).written();
+    assert!(!first.contains("2/2"), "{first}");
+    let listed = cli.alone("sweep sweep.toml --list").end(0, &[diverged, "not begun"]).written();
+    assert!(listed.contains("step=150.0") && listed.contains("failed: rank "), "{listed}");
+    cli.mpirun(2, "sweep sweep.toml").end(70, &["2/2 step=0.001: finished", diverged]);
+    // One process goes on by itself.
+    let says = ["1/2 step=150.0: failed: ", diverged, "1 finished, 1 failed"];
+    cli.alone("sweep sweep.toml --output alone").end(1, &says);
+}
+
+#[test]
 fn all_runs_are_checked_against_their_data_before_the_first_begins() {
     let sweep = SWEEP.replace("agents = 3\n", "").replace("seed = [1, 2]", "agents = [2, 100]");
     let cli = folder(&sweep);

@@ -213,7 +213,10 @@ impl Launch {
         let ended = self.end(1, &[]);
         let lines: Vec<&str> = ended.stderr.lines().filter(|line| !is_mpirun || line.starts_with("mpibayes:")).collect();
         let [line] = lines[..] else { panic!("mpibayes {arguments} must print one message:\n{}", ended.stderr) };
-        assert!(line.starts_with("mpibayes: error: "), "mpibayes {arguments}: {line}");
+        // Under a launcher, the date and the time come before it: two blocks of digits.
+        let text = if is_mpirun { line.replace(|digit: char| digit.is_ascii_digit(), "") } else { line.to_owned() };
+        let begin = if is_mpirun { "mpibayes: -- :: error: " } else { "mpibayes: error: " };
+        assert!(text.starts_with(begin), "mpibayes {arguments}: {line}");
         for part in message {
             assert!(line.contains(part), "mpibayes {arguments} does not say {part:?} but {line}");
         }

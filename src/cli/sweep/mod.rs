@@ -232,6 +232,6 @@ fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path, 
         (Ok(()), _) if stopped => Ok(Ended::Stopped),
         (Ok(()), _) => Ok(Ended::Finished),
         (Err(error @ JobError::OnSomeRank(_)), _) | (Err(error), Ranks::One) => Ok(Ended::Failed(error.to_string())),
-        (Err(error), Ranks::Mpi(_) | Ranks::Virtual(_)) => Err(error.into()),
+        (Err(error), Ranks::Mpi(_) | Ranks::Virtual(_)) => Err(anyhow!("{}: {error}", run.name)),
     }
 }

@@ -9,11 +9,14 @@ use crate::config::{ConfigError, Registry, Run};
 use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
 use crate::report::RunResults;
 use crate::report::summary::Summary;
-use crate::results::{Reporting, ResultsError, config_file, job_using};
+use crate::results::{Reporting, ResultsError, config_file, job_using, why_ended};
 use crate::text;
 use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The mark of a run that was begun, and neither ended nor failed by itself.
+const ENDED_DURING_RUN: &str = "the job ended during this run";
 
 /// A run whose settings and data were checked.
 type CheckedRun = (Run, CheckReport);
@@ -81,7 +84,11 @@ impl SweepState {
             return State::Running(job);
         }
         match (std::fs::read_to_string(self.mark(name)), used) {
-            (Ok(why), _) => State::Failed(why.trim_end().to_owned()),
+            (Ok(mark), _) => State::Failed(match mark.trim_end() {
+                // A job with several ranks ends with the run that fails, and notes why with the run.
+                ENDED_DURING_RUN => why_ended(&folder).unwrap_or_else(|| ENDED_DURING_RUN.to_owned()),
+                why => why.to_owned(),
+            }),
             (Err(_), Ok(FolderUse::Nothing)) => State::Finished,
             (Err(_), Ok(FolderUse::Begin)) => State::Missing,
             // A folder that cannot be read is reported when the run is started.
@@ -149,7 +156,7 @@ impl SweepState {
         if run.is_finished {
             return Ok(());
         }
-        self.write_mark(&run.name, "the job ended during this run")
+        self.write_mark(&run.name, ENDED_DURING_RUN)
     }
 
     fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {

@@ -3,8 +3,10 @@
 use super::super::body::Body;
 use super::super::fault::{Action, Fault, guard};
 use super::super::layout::AgentId;
+use super::super::options::Flushed;
 use super::super::packet::{AgentTime, Head, Packet, SavedBody, SavedTransfer};
 use super::super::placement::host;
+use super::super::record::Record;
 use super::super::request::RequestId;
 use super::super::states::{NotSaved, WriteState, in_memory};
 use super::super::timeline::Doing;
@@ -29,7 +31,8 @@ impl<N: Number> Node<N> {
         let Some(Quiescing { saved_here, wants_states, .. }) = self.quiescing.take_if(is_quiet) else { return Ok(()) };
         let recording = self.activity(None, Action::Recording);
         let since = Instant::now();
-        let stored = self.store.as_ref().map_or(Ok(Vec::new()), |store| guard(recording, || store.flush()))?;
+        let Flushed { stored, unstored } =
+            self.store.as_ref().map_or_else(|| Ok(Flushed::default()), |store| guard(recording, || store.flush()))?;
         if self.store.is_some() {
             self.note_saving(Doing::Recording, since);
         }
@@ -43,7 +46,8 @@ impl<N: Number> Node<N> {
             Ok(saved) => (saved, None),
             Err(cause) => (Saved::default(), Some(cause)),
         };
-        let records = std::mem::take(&mut self.records);
+        let mut records = std::mem::take(&mut self.records);
+        records.extend(unstored.into_iter().map(Record::Draws));
         let traffic = std::mem::take(&mut self.traffic);
         let spent: Vec<(AgentId, AgentTime)> = std::mem::take(&mut self.spent).into_iter().collect();
         let usage = Box::new(RankUsage {

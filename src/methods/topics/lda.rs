@@ -146,6 +146,7 @@ impl MethodSettings for LdaSamplerSettings {
         let parameters = parameters as u64;
         ResourceEstimate {
             rounds: Some(self.rounds),
+            draws: Some(draws(self.rounds, self.burn_in, self.thin)),
             // The counts of all agents before and after a sweep, those of the agent, and the table of topics.
             values_of_agent: Some(parameters.saturating_mul(4)),
             // One array of counts to each agent, and one from it.

@@ -2,6 +2,7 @@
 
 use super::prior_updates::{OptimizePriors, PriorUpdates};
 use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one, no_draws};
+use crate::methods::common::thinning::draws;
 use crate::methods::topics::{TopicArray, TopicPosterior};
 use crate::settings::KeyError;
 use documented::DocumentedFields;
@@ -83,7 +84,7 @@ impl SweepSettings {
             longest_document: None,
             particles: None,
             rounds: Some(self.rounds),
-            draws: None,
+            draws: Some(draws(self.rounds, self.burn_in, self.thin)),
             minibatch: None,
             // The counts of all agents, the agent's copy, and its changes.
             values_of_agent: Some(parameters.saturating_mul(3)),

@@ -96,7 +96,7 @@ impl RunFolder {
             kept.extend(self.last_saved.iter().flat_map(|saved| &saved.parts));
         } else {
             delete(&last)?;
-            drop(delete(&self.tuning()));
+            drop(self.delete_tuning());
         }
         // The rest only takes room.
         drop(delete(&damaged_checkpoint_file(&self.path)));

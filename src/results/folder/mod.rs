@@ -16,8 +16,8 @@ use super::display::{Display, Reporting};
 use super::error::{Result, ResultsError};
 use super::events::{self, Event, EventKind, events_file};
 use super::existing::{
-    ExistingRun, checkpoint_file, config_file, damaged_checkpoint_file, first_config_file, late_checkpoint_file, not_a_folder,
-    previous_checkpoint_file, run_with_digest, tuning_file,
+    ExistingRun, checkpoint_file, config_file, damaged_checkpoint_file, first_config_file, has_checkpoint, late_checkpoint_file,
+    not_a_folder, previous_checkpoint_file, run_with_digest, tuning_copy_file, tuning_file,
 };
 use super::failed_saves::FailedSaves;
 use super::grid::Grid;
@@ -188,6 +188,13 @@ impl RunFolder {
         unwritten.drain(..written);
     }
 
+    /// Writes down the error that ends the job, if this job has begun or resumed the run and the folder is still its own. Only on rank 0.
+    pub fn note_failure(&self, cause: &dyn std::fmt::Display) {
+        if self.saver.is_some() && self.lock.as_ref().is_some_and(|lock| lock.check().is_ok()) {
+            self.note(EventKind::Failed, &cause.to_string());
+        }
+    }
+
     /// Prints a warning, also for a run that is one of several.
     pub fn warn(&self, text: &str) {
         self.display.announce(&format!("warning: {text}"));
@@ -254,7 +261,7 @@ impl RunFolder {
             delete(&events_file(&self.path))?;
         }
         delete(&path)?;
-        delete(&self.tuning())?;
+        self.delete_tuning()?;
         delete(&self.late_checkpoint())?;
         delete(&first_config_file(&self.path))?;
         delete(&damaged_checkpoint_file(&self.path))?;
@@ -273,25 +280,37 @@ impl RunFolder {
         tuning_file(&self.path)
     }
 
-    /// Keeps what was found before the run, for jobs that resume it.
+    /// Keeps what was found before the run, and a copy of it, for jobs that resume it.
     ///
     /// # Errors
     /// When the file system fails.
     pub fn keep_tuning(&self, found: &[u8]) -> Result<()> {
+        write_whole(&tuning_copy_file(&self.path), found)?;
         write_whole(&self.tuning(), found)
     }
 
-    /// What was found before the run that this job resumes, if anything.
+    /// The file and the copy with what was found before the run that this job resumes, as far as they are there.
     ///
     /// # Errors
-    /// When the file system fails.
-    pub fn kept_tuning(&self) -> Result<Option<Vec<u8>>> {
-        let path = self.tuning();
-        match fs::read(&path) {
-            Ok(found) => Ok(Some(found)),
-            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(ResultsError::io(&path, "read")(cause)),
+    /// When there is one and none can be read.
+    pub fn kept_tuning(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+        let (mut kept, mut unreadable) = (Vec::new(), None);
+        for path in [self.tuning(), tuning_copy_file(&self.path)] {
+            match fs::read(&path) {
+                Ok(found) => kept.push((path, found)),
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+                Err(cause) => drop(unreadable.get_or_insert(ResultsError::io(&path, "read")(cause))),
+            }
         }
+        match unreadable {
+            Some(cause) if kept.is_empty() => Err(cause),
+            _ => Ok(kept),
+        }
+    }
+
+    fn delete_tuning(&self) -> Result<()> {
+        delete(&self.tuning())?;
+        delete(&tuning_copy_file(&self.path))
     }
 
     /// Keeps the state of the run from shortly before its end, so that it can be made longer. The last rounds differ from those of a longer
@@ -369,7 +388,11 @@ impl RunFolder {
         self.display.end_stage();
         if !finished {
             self.was_stopped = true;
-            self.print_message(&format!("stopped before the run began; the same command begins it in {}", self.path.display()));
+            let (began, begins) = if has_checkpoint(&self.path) { ("resumed", "resumes") } else { ("began", "begins") };
+            self.print_message(&format!(
+                "stopped before the run {began}; the same command {begins} it in {}",
+                self.path.display()
+            ));
         }
     }
 }

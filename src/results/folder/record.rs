@@ -7,7 +7,7 @@ use crate::cluster::record::Record;
 use crate::cluster::{self, AfterCheckpoint, Checkpoint, Progress, Recorder, Status};
 use crate::results::error::{Result, ResultsError};
 use crate::results::events::{self, Event, EventKind, events_file};
-use crate::results::existing::result_file;
+use crate::results::existing::{first_config_file, result_file};
 use crate::results::failed_saves::FailedSaves;
 use crate::results::info::{RunInfo, RunState};
 use crate::results::read::ResultFile;
@@ -17,6 +17,9 @@ use crate::results::{job_rows, parts, spool, stop};
 use crate::text;
 use std::fs;
 use std::time::{Duration, Instant};
+
+/// Reading a result file of this size takes a second or longer.
+const BYTES_TO_ANNOUNCE: u64 = 1 << 30;
 
 /// A job takes its first checkpoint after at most this time, so that there are results to look at soon.
 const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
@@ -54,11 +57,17 @@ impl RunFolder {
         self.saving_seconds = job_rows::saving_seconds(rows);
         self.is_extendable = saved.is_some() && self.is_before_last_rounds(self.progress);
         spool::clear(&self.path)?;
+        let bytes = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
+        if !recorded_draws.is_empty() && bytes >= BYTES_TO_ANNOUNCE {
+            self.print_message(&format!("reading the {} of results so far, to see whether they are whole", text::bytes(bytes)));
+        }
         let writer = RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?;
         self.saver = Some(Saver::start(writer).map_err(ResultsError::io(&self.path, "start a thread that saves"))?);
         let resuming = saved.map(|saved| {
             let Progress { done, total } = saved.progress;
-            format!(", resuming after round {done} of {total} and {:.0} s", saved.seconds)
+            // The checkpoint of a run that was made longer may have its former end.
+            let of = if first_config_file(&self.path).exists() { String::new() } else { format!(" of {total}") };
+            format!(", resuming after round {done}{of} and {:.0} s", saved.seconds)
         });
         if saved.is_some() {
             self.restore_events();
@@ -229,6 +238,7 @@ impl RunFolder {
     /// What the next job does with the run.
     pub(super) fn describe_resumption(&self) -> String {
         match &self.last_saved {
+            Some(_) if !result_file(&self.path).exists() => "it resumes if result.h5, which is gone, is restored".into(),
             Some(saved) => format!("it resumes after round {}", saved.progress.done),
             None => "it starts again".into(),
         }

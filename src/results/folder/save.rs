@@ -9,7 +9,7 @@ use crate::results::existing::{checkpoint_file, previous_checkpoint_file};
 use crate::results::grid::Grid;
 use crate::results::info::RunState;
 use crate::results::lock::FolderLock;
-use crate::results::spool::{self, Collected};
+use crate::results::spool::{self, StoredBlocks};
 use crate::results::write::RunWriter;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ pub enum SaveError {
 }
 
 impl SaveError {
-    /// Whether the cause may pass without anything being done to the run.
+    /// Whether the cause may be gone later, without anything being done to the run.
     pub(super) fn may_be_temporary(&self) -> bool {
         match self {
             Self::Results(cause) => cause.may_be_temporary(),
@@ -171,8 +171,12 @@ impl Save {
         }
         writer.describe_job(self.hosts.clone(), events);
         let check = || self.check_lock();
-        let Some(stored) = &self.stored else { return writer.write_if(&self.rows, self.state, &check) };
-        writer.write_complete_if(&self.rows, self.state, Collected::new(&self.folder, stored)?, &check)?;
+        let Some(stored) = &self.stored else {
+            return writer.write_if(&self.rows, self.state, &check).map_err(|error| writer.cause_of(error));
+        };
+        let draws = StoredBlocks::new(&self.folder, stored)?;
+        let written = writer.write_complete_if(&self.rows, self.state, draws, &check);
+        written.map_err(|error| writer.cause_of(error))?;
         // A file that stays only takes room: its draws are known to be collected.
         spool::delete(&self.folder, stored);
         Ok(())
