@@ -235,6 +235,6 @@ mod tests {
             read(&Findings { space, noise: None }.to_bytes().unwrap(), 2)
         };
         assert!(matches!(scaled(6), Ok(Space::Scaled(_))));
-        assert!(scaled(5).unwrap_err().contains("do not have all parameters"));
+        assert!(scaled(5).unwrap_err().contains("are incomplete"));
     }
 }
