@@ -266,12 +266,12 @@ fn a_job_that_loses_a_rank_says_what_is_saved_and_how_to_resume() {
 #[test]
 fn a_run_that_is_killed_ten_times_keeps_what_it_has_written() {
     let cli = folder();
-    let long = "--set method.rounds=60000 --set evaluate.particle_paths=true --set evaluate.every=600 --set cluster.checkpoint_every=0.03";
+    let long = "--set method.rounds=120000 --set evaluate.particle_paths=true --set evaluate.every=1200 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     cli.alone(&run("whole")).report(&[]);
     let (whole, steps) = paths(&cli, "whole");
     let whole = whole.unwrap();
-    assert_eq!((whole.dim().1, steps.len()), (100, 60_000));
+    assert_eq!((whole.dim().1, steps.len()), (100, 120_000));
     let order = Seed(11).stream(Who::Run, 0, Purpose::Synthetic).permutation(10);
     let (mut opened, mut grown) = (0, 0);
     for (kill, random) in order.into_iter().enumerate() {
@@ -293,9 +293,9 @@ fn a_run_that_is_killed_ten_times_keeps_what_it_has_written() {
         if let Some(draws) = draws {
             assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
         }
-        // The history is written with the draws: an evaluation for every 600 rounds of it.
+        // The history is written with the draws: an evaluation for every 1200 rounds of it.
         assert_eq!(rows, steps[..rows.len()], "kill {kill}");
-        assert!(drawn.abs_diff(rows.len() / 600) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
+        assert!(drawn.abs_diff(rows.len() / 1200) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
         // A kill between the file and its checkpoint leaves draws that are made anew, so that it may hold fewer for a while.
         (opened, grown) = (opened + 1, grown.max(drawn));
     }
