@@ -7,7 +7,7 @@ use crate::cluster::record::{DrawBlock, Extents};
 use crate::data::hdf;
 use crate::number::Number;
 use hdf5::Group;
-use ndarray::ArrayView;
+use ndarray::{ArrayD, ArrayView};
 use std::collections::BTreeMap;
 
 /// The size of a chunk of a variable: at least this if draws are small, at most this unless a single draw is larger.
@@ -58,30 +58,51 @@ fn size_of_type(kind: &str) -> Option<usize> {
     }
 }
 
-/// Truncates a group to these extents, those of a checkpoint: later draws are computed again.
-pub(super) fn cut(file: &hdf5::File, group: &SampleGroup, extents: &Extents) -> hdf5::Result<()> {
-    if !file.link_exists(&group.name) {
-        return Ok(());
-    }
-    let at = file.group(&group.name)?;
+/// Copies the draws of a group up to these extents, those of a checkpoint, into a new file: later draws are computed again.
+pub(super) fn copy(
+    from: &hdf5::File,
+    to: &hdf5::File,
+    group: &SampleGroup,
+    extents: &Extents,
+    origin: impl Fn(&Group) -> hdf5::Result<()>,
+) -> hdf5::Result<()> {
     let lengths = lengths(extents, &group.name);
+    let Some(first) = group.parts.first().filter(|_| !lengths.is_empty()) else { return Ok(()) };
+    let from = from.group(&group.name)?;
+    let kind = from.dataset(&first.name)?.dtype()?;
+    if kind.is::<f32>() {
+        copy_as::<f32>(&from, to, group, &lengths, origin)
+    } else if kind.is::<f64>() {
+        copy_as::<f64>(&from, to, group, &lengths, origin)
+    } else {
+        copy_as::<i32>(&from, to, group, &lengths, origin)
+    }
+}
+
+fn copy_as<T: Cell>(
+    from: &Group,
+    to: &hdf5::File,
+    group: &SampleGroup,
+    lengths: &[usize],
+    origin: impl Fn(&Group) -> hdf5::Result<()>,
+) -> hdf5::Result<()> {
     let (chains, draws) = (lengths.len(), lengths.iter().copied().max().unwrap_or(0));
+    let at = create::<T>(to, group, draws)?;
+    origin(&at)?;
     for part in &group.parts {
-        let data = at.dataset(&part.name)?;
-        data.resize([&[chains, draws], &part.shape[..]].concat())?;
-        let kind = data.dtype()?;
+        let (before, data) = (from.dataset(&part.name)?, at.dataset(&part.name)?);
+        let shape = [&[chains, draws], &part.shape[..]].concat();
+        data.resize(shape.clone())?;
+        for block in netcdf::blocks(&shape) {
+            let start: Vec<usize> = block.iter().map(|range| range.start).collect();
+            let values: ArrayD<T> = before.read_slice(netcdf::slab(block))?;
+            netcdf::write_block(&data, &start, values.view())?;
+        }
         for (chain, &length) in lengths.iter().enumerate().filter(|(_, length)| **length < draws) {
-            let shape = [&[1, draws - length], &part.shape[..]].concat();
-            if kind.is::<f32>() {
-                blank::<f32>(&data, [chain, length], &shape)?;
-            } else if kind.is::<f64>() {
-                blank::<f64>(&data, [chain, length], &shape)?;
-            } else {
-                blank::<i32>(&data, [chain, length], &shape)?;
-            }
+            blank::<T>(&data, [chain, length], &[&[1, draws - length], &part.shape[..]].concat())?;
         }
     }
-    set_lengths(&at, &lengths)
+    set_lengths(&at, lengths)
 }
 
 fn blank<T: Cell>(data: &hdf5::Dataset, [chain, draw]: [usize; 2], shape: &[usize]) -> hdf5::Result<()> {

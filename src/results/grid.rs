@@ -20,16 +20,6 @@ pub struct Grid {
     pub names: Vec<(String, usize, Vec<String>)>,
 }
 
-/// Deletes all groups of arrays in a file.
-pub(super) fn delete_all(file: &File) -> hdf5::Result<()> {
-    for name in file.member_names()? {
-        if file.group(&name).is_ok_and(|group| group.attr("variables").is_ok() && group.attr("lists").is_ok()) {
-            file.unlink(&name)?;
-        }
-    }
-    Ok(())
-}
-
 impl Grid {
     /// Writes the arrays to the root of a new file.
     ///

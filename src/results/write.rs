@@ -3,7 +3,7 @@
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
 use super::events::{self, Event};
-use super::grid::{self, Grid};
+use super::grid::Grid;
 use super::info::{DIGEST, LIBRARY, RunInfo, RunState, VERSION};
 use super::merged_blocks::MergedBlocks;
 use super::netcdf;
@@ -232,29 +232,29 @@ impl RunWriter {
         Ok(())
     }
 
-    /// A new file, or a copy of the existing one without the draws that are not kept.
+    /// A new file with the draws that are kept.
     fn copy(&self, partial: &PartialFile) -> Result<hdf5::File> {
         let path = &self.path;
-        if self.extents.is_empty() {
-            // HDF5 reports a missing folder or a full disk in many lines.
-            std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
-            return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
-        }
-        if self.is_mine {
-            check_lengths(&ResultFile::open(path)?, &self.groups, &self.extents)?;
-        }
-        std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
-        let file = hdf::open_rw(partial.path()).map_err(|refusal| match refusal {
+        let open_failed = |refusal| match refusal {
             Refusal::NotSelfContained(what) => ResultsError::Content { path: path.clone(), what },
             Refusal::Unreadable(cause) | Refusal::Unchecked(cause) => ResultsError::hdf5(path, "open")(cause),
-        })?;
-        if !self.is_mine {
+        };
+        if self.is_mine && !self.extents.is_empty() {
+            check_lengths(&ResultFile::open(path)?, &self.groups, &self.extents)?;
+            std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
+            return hdf::open_rw(partial.path()).map_err(open_failed);
+        }
+        // HDF5 reports a missing folder or a full disk in many lines.
+        std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
+        let file = hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"))?;
+        if !self.extents.is_empty() {
+            // Of the file of an earlier job, nothing else is kept: not its draws after the checkpoint, nor the arrays of its end if the run is made
+            // longer, nor damage outside of the draws.
+            let before = hdf::open(path).map_err(open_failed)?;
             for group in &self.groups {
-                draws::cut(&file, group, &self.extents)
-                    .map_err(ResultsError::hdf5(path, format!("truncate the draws of {:?}", group.name)))?;
+                draws::copy(&before, &file, group, &self.extents, |at| write_origin(at, &self.info))
+                    .map_err(ResultsError::hdf5(path, format!("copy the draws of {:?}", group.name)))?;
             }
-            // A finished run that is made longer has arrays of its former end.
-            grid::delete_all(&file).map_err(ResultsError::hdf5(path, "delete arrays"))?;
         }
         Ok(file)
     }
