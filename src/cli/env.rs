@@ -75,8 +75,7 @@ struct Environment {
 pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let mut warnings = Vec::new();
     let world = if World::is_launched() {
-        // A mismatch between this MPI and the launcher is what this command should report.
-        // As runs start it.
+        // Started as for runs. A mismatch between this MPI and the launcher is what this command should report.
         World::start_watchable().map_err(|error| warnings.push(error.to_string())).ok()
     } else {
         None

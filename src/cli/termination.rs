@@ -5,8 +5,8 @@ use crate::cluster::mpi::World;
 use crate::cluster::observe_faults;
 use crate::log;
 use crate::results::{
-    EventKind, Reporting, asked_to_stop, checkpoint_file, claim_announcement_of_stop, has_checkpoint, is_finished, job_with_lock,
-    last_failure, note_event, was_terminated,
+    EventKind, Reporting, asked_to_stop, checkpoint_file, claim_announcement_of_stop, has_checkpoint, has_failed, is_finished,
+    job_with_lock, note_event, was_terminated,
 };
 use crate::text;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub(super) fn note_faults(current: &CurrentRun, kind: JobKind) {
         let Some(folder) = current.get() else { return };
         if kind == JobKind::Sweep {
             let run = folder.display();
-            let next = "the same command goes on with the other runs, and tries this one last";
+            let next = "the same command continues with the other runs, and tries this one last";
             Reporting::Log { host: None }.print(&format!("this ends the job during the run {run}: {next}"));
         }
         let (text, (done, is_done)) = (fault.to_string(), mpsc::channel());
@@ -136,7 +136,7 @@ pub(super) fn report_when_terminated(world: &World, current: &CurrentRun, kind: 
         let Some(folder) = current.get() else { return };
         let other_reports = rank == 1 && job_with_lock(&folder).is_some();
         // Then the launcher ends the job because of an error, which was printed.
-        let has_failed = last_failure(&folder, &began).is_some();
+        let has_failed = has_failed(&folder, &began);
         if !HAS_ENDED.load(Ordering::Relaxed) && !other_reports && !has_failed && !is_finished(&folder).unwrap_or(false) {
             let saved = saved_state(&folder, size, kind);
             let why = "the launcher ends this job, because it was interrupted or a rank was lost";

@@ -154,7 +154,7 @@ impl CheckReport {
         Some(self.bytes_of_shard().saturating_mul(shards).saturating_add(working.saturating_mul(agents.into())))
     }
 
-    /// About the bytes of the draws of the whole run, if that is known. Those of topic models are not.
+    /// About the bytes of the draws of the whole run, if that is known.
     pub fn bytes_of_draws(&self) -> Option<u64> {
         // All agents share the topics of a draw.
         let sets = self.estimate.particles.unwrap_or(1).saturating_mul(self.draws.of_each()?);

@@ -25,11 +25,12 @@ pub fn start(run: &Run, registry: &Registry, ranks: &Ranks, folder: &mut RunFold
         Run::Table(run) => start_on(run, registry, ranks, folder),
         Run::Corpus(run) => start_on(run, registry, ranks, folder),
     };
-    match &outcome {
-        // The rank where it happened writes it down.
-        Ok(()) | Err(JobError::Fault(_)) => {}
-        Err(error) if ranks.is_root() => folder.note_failure(error),
-        Err(_) => {}
+    // A fault is written down by the rank where it happened.
+    if let Err(error) = &outcome
+        && ranks.is_root()
+        && !matches!(error, JobError::Fault(_))
+    {
+        folder.note_failure(error);
     }
     outcome
 }

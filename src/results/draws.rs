@@ -7,11 +7,11 @@ use crate::cluster::record::{DrawBlock, Extents};
 use crate::data::hdf;
 use crate::number::Number;
 use hdf5::Group;
-use ndarray::{ArrayD, ArrayView};
+use ndarray::ArrayView;
 use std::collections::BTreeMap;
 
 /// The size of a chunk of a variable: at least this if draws are small, at most this unless a single draw is larger.
-const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 18;
+const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1 << 12..=netcdf::MAX_CHUNK_BYTES;
 /// The statistic that ArviZ uses as an index, for which it must be a boolean.
 const DIVERGING: &str = "diverging";
 /// The attribute with the number of draws of each chain, which can differ during a run.
@@ -93,11 +93,7 @@ fn copy_as<T: Cell>(
         let (before, data) = (from.dataset(&part.name)?, at.dataset(&part.name)?);
         let shape = [&[chains, draws], &part.shape[..]].concat();
         data.resize(shape.clone())?;
-        for block in netcdf::blocks(&shape) {
-            let start: Vec<usize> = block.iter().map(|range| range.start).collect();
-            let values: ArrayD<T> = before.read_slice(netcdf::slab(block))?;
-            netcdf::write_block(&data, &start, values.view())?;
-        }
+        netcdf::copy_blocks::<T>(&before, &data, &shape)?;
         for (chain, &length) in lengths.iter().enumerate().filter(|(_, length)| **length < draws) {
             blank::<T>(&data, [chain, length], &[&[1, draws - length], &part.shape[..]].concat())?;
         }

@@ -101,14 +101,22 @@ pub enum ResultsError {
     Shape(String),
 }
 
+/// What to do about a result file that is not whole.
+pub(super) const REMEDY: &str = "restore it, or run again with another --output";
+
 /// What made an operation of the HDF5 library fail: what the operating system said, if the library names that.
 fn cause(error: &hdf5::Error) -> String {
-    let text = error.to_string();
-    let number = |after: &str| after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    match text.split_once("errno = ").and_then(|(_, after)| number(after)) {
+    match system_error(error) {
         Some(number) => std::io::Error::from_raw_os_error(number).to_string(),
-        None => text,
+        None => error.to_string(),
     }
+}
+
+/// The number of the error of the operating system that the HDF5 library passes on, if it does.
+pub(super) fn system_error(error: &hdf5::Error) -> Option<i32> {
+    let text = error.to_string();
+    let (_, after) = text.split_once("errno = ")?;
+    after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 fn other_run(folder: &Path, differs: &str, job: Option<&str>, longer: Option<&str>) -> String {

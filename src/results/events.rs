@@ -75,10 +75,9 @@ pub fn note_event(folder: &Path, event: EventKind, text: String) {
     drop(append(folder, &Event::now(event, text)));
 }
 
-/// The error that ended the last job of the run in a folder, at this time (ISO 8601, UTC) or later, if that is the last thing that happened.
-pub fn last_failure(folder: &Path, since: &str) -> Option<String> {
-    let last = read(folder).pop()?;
-    (last.event == EventKind::Failed && last.time.as_str() >= since).then_some(last.text)
+/// Whether the last thing that happened to the run in a folder is an error that ended its job, at this time (ISO 8601, UTC) or later.
+pub fn has_failed(folder: &Path, since: &str) -> bool {
+    read(folder).last().is_some_and(|event| event.event == EventKind::Failed && event.time.as_str() >= since)
 }
 
 /// Why the last job of the run in a folder ended, if it did not end in order and that is known.

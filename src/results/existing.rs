@@ -92,8 +92,7 @@ pub fn is_file_of_run(file: &Path) -> bool {
 /// # Errors
 /// When there is a result file that cannot be read.
 pub fn is_finished(folder: &Path) -> Result<bool> {
-    let file = result_file(folder);
-    Ok(file.exists() && !has_checkpoint(folder) && ResultFile::open(&file)?.info().state.finished)
+    Ok(!has_checkpoint(folder) && described_by_results(folder)?.is_some_and(|results| results.state.finished))
 }
 
 /// What the result file in a folder says of its run, if there is one. A damaged one beside a checkpoint says nothing: the job that resumes the

@@ -132,11 +132,7 @@ impl Grid {
             let (from, over) = (file.dataset(name)?, grid.over(axes));
             let copy = netcdf::empty_variable::<f64>(to, name, &over, &from.shape())?;
             hdf::write_names_attribute(to, &format!("{name}_over"), &over)?;
-            for block in netcdf::blocks(&from.shape()) {
-                let start: Vec<usize> = block.iter().map(|range| range.start).collect();
-                let values: ArrayD<f64> = from.read_slice(netcdf::slab(block))?;
-                netcdf::write_block(&copy, &start, values.view())?;
-            }
+            netcdf::copy_blocks::<f64>(&from, &copy, &from.shape())?;
         }
         grid.write_arrays(to, &variables.into_iter().map(|(name, ..)| name).collect::<Vec<_>>())
     }

@@ -74,7 +74,7 @@ impl FolderLock {
                 return Err(ResultsError::StoppedWatching { folder: folder.to_owned() });
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(in_use(Holder::of(folder).map_or_else(|| ANOTHER_JOB.into(), |holder| holder.job)));
+                return Err(in_use(name_of_holder(folder)));
             }
             Err(TryLockError::Error(cause))
                 if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) =>

@@ -44,7 +44,7 @@ impl<'a, I: Iterator<Item = Result<DrawBlock>>> MergedBlocks<'a, I> {
         if let Some(block) = self.in_files.next() {
             return block.map(Some);
         }
-        // The first one that leaves a gap stops all behind it, also those of other chains.
+        // The first one that leaves a gap stops all after it, also those of other chains.
         let next = self.in_memory.first_entry().filter(|next| next.get().first == draws_of_chain(next.get()));
         Ok(next.map(|next| next.remove().clone()))
     }

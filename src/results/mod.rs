@@ -60,7 +60,7 @@ pub use crate::cluster::record::{BYTES, HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis, is_axis};
 pub use display::Reporting;
 pub use error::{Result, ResultsError};
-pub use events::{Event, EventKind, last_failure, note_event, why_ended};
+pub use events::{Event, EventKind, has_failed, note_event, why_ended};
 pub use existing::{
     ExistingRun, check_writable, checkpoint_file, config_file, digest_file, existing_run, has_checkpoint, is_file_of_run,
     is_finished, result_file,

@@ -5,7 +5,7 @@ use crate::number::Number;
 use hdf5::types::{FixedAscii, OwnedDynValue, TypeDescriptor, VarLenArray};
 use hdf5::{Dataset, Datatype, Extent, Group, H5Type, Hyperslab, Location, ObjectReference, ObjectReference1};
 use hdf5::{SimpleExtents, SliceOrIndex};
-use ndarray::{ArrayView1, ArrayViewD};
+use ndarray::{ArrayD, ArrayView1, ArrayViewD};
 use std::ffi::c_int;
 use std::ops::Range;
 
@@ -132,12 +132,12 @@ pub(super) fn contiguous_variable<T: H5Type>(
     Ok(data)
 }
 
-/// The bytes of a chunk of an array: few enough for the cache of the library, which holds chunks that are written in parts.
-const CHUNK_BYTES: usize = 1 << 18;
+/// The most bytes of a chunk, unless a single draw is larger: few enough for the cache of the library, which holds chunks that are written in parts.
+pub(super) const MAX_CHUNK_BYTES: usize = 1 << 18;
 
 /// A chunk of an array: whole last axes as far as they have room, and a part of the axis before them.
 fn chunk_of(shape: &[usize], bytes_of_value: usize) -> Vec<usize> {
-    let mut room = (CHUNK_BYTES / bytes_of_value).max(1);
+    let mut room = (MAX_CHUNK_BYTES / bytes_of_value).max(1);
     let mut chunk: Vec<usize> = shape
         .iter()
         .rev()
@@ -188,6 +188,16 @@ fn attach(group: &Group, data: &Dataset, dimensions: &[String]) -> hdf5::Result<
 /// Writes a block of a variable, starting at these indices.
 pub(super) fn write_block<T: H5Type>(data: &Dataset, at: &[usize], block: ArrayViewD<T>) -> hdf5::Result<()> {
     data.write_slice(block.view(), slab(at.iter().zip(block.shape()).map(|(&start, &length)| start..start + length)))
+}
+
+/// Copies a variable up to this shape, a block at a time.
+pub(super) fn copy_blocks<T: H5Type>(from: &Dataset, to: &Dataset, shape: &[usize]) -> hdf5::Result<()> {
+    for block in blocks(shape) {
+        let start: Vec<usize> = block.iter().map(|range| range.start).collect();
+        let values: ArrayD<T> = from.read_slice(slab(block))?;
+        write_block(to, &start, values.view())?;
+    }
+    Ok(())
 }
 
 /// The part of a variable with these indices along its dimensions.

@@ -2,7 +2,7 @@
 
 use super::POSTERIOR;
 use super::draws::part_dimensions;
-use super::error::{Result, ResultsError};
+use super::error::{REMEDY, Result, ResultsError};
 use super::events::{self, Event};
 use super::grid::Grid;
 use super::info::{DIGEST, RunInfo, RunState, VERSION};
@@ -39,7 +39,7 @@ impl ResultFile {
         let invalid = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
         let foreign = || {
             invalid(match path.ends_with(RESULT_FILE) {
-                true => "this result file is damaged: restore it, or run again with another --output".into(),
+                true => format!("this result file is damaged: {REMEDY}"),
                 false => "this is not a result file of mpibayes: name the folder of a run, such as runs/my".into(),
             })
         };
@@ -86,9 +86,7 @@ impl ResultFile {
         };
         let info = read().map_err(ResultsError::hdf5(path, "read the description"))?;
         if is_damaged(&file, || info.digest()) {
-            return Err(invalid(
-                "the description of the run in this file is damaged: restore it, or run again with another --output".into(),
-            ));
+            return Err(invalid(format!("the description of the run in this file is damaged: {REMEDY}")));
         }
         Ok(Self { path: path.to_path_buf(), file, info })
     }

@@ -1,8 +1,9 @@
 //! Files in which ranks store their draws until the next checkpoint, in the folder of the run.
 //!
 //! A file is a sequence of blocks: length of the header (u64), header (a block without its values), length of the values in bytes (u64),
-//! values, and a digest of both (32 bytes); all little-endian. At a checkpoint, each rank closes its file, reports its length, and begins another; rank 0 collects and deletes
-//! the closed ones meanwhile. Draws that a killed job stored after its last checkpoint are discarded: the job that resumes it makes them again.
+//! values, and a digest of both (32 bytes); all little-endian. At a checkpoint, each rank closes its file, reports its length, and begins
+//! another; rank 0 collects and deletes the closed ones meanwhile. Draws that a killed job stored after its last checkpoint are discarded: the
+//! job that resumes it makes them again.
 
 use super::delete_files::delete_files;
 use super::error::{Result, ResultsError};

@@ -1,7 +1,7 @@
 //! Checks that the draws in a result file are all there, and that none is damaged.
 
 use super::draws;
-use super::error::{Result, ResultsError};
+use super::error::{REMEDY, Result, ResultsError, system_error};
 use super::netcdf::{self, blocks};
 use super::read::ResultFile;
 use super::samples::SampleGroup;
@@ -9,9 +9,6 @@ use crate::cluster::record::Extents;
 use hdf5::{Dataset, H5Type};
 use ndarray::ArrayD;
 use std::path::Path;
-
-/// What to do about a file that is not whole.
-const REMEDY: &str = "restore it, or run again with another --output";
 
 /// Checks that a file has the draws up to these extents, and reads them: the library compares their checksums.
 ///
@@ -28,17 +25,12 @@ pub(super) fn check_draws(path: &Path, groups: &[SampleGroup], extents: &Extents
     };
     checked().map_err(|error| match error {
         // Without an error number of the operating system, the content is at fault.
-        ResultsError::Hdf5 { path, doing, source } if !is_of_system(&source) => {
+        ResultsError::Hdf5 { path, doing, source } if system_error(&source).is_none() => {
             let what = format!("this file is damaged (cannot {doing}: {source}): {REMEDY}");
             ResultsError::Content { path, what }
         }
         error => error,
     })
-}
-
-/// Whether the HDF5 library passes on an error of the operating system.
-pub(super) fn is_of_system(error: &hdf5::Error) -> bool {
-    error.to_string().contains("errno = ")
 }
 
 /// Checks that a file has the draws up to these extents.

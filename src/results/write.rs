@@ -1,7 +1,7 @@
 //! Writing a result file: changes are made in a copy, which then atomically replaces the file.
 
 use super::draws::{self, part_dimensions};
-use super::error::{Result, ResultsError};
+use super::error::{REMEDY, Result, ResultsError, system_error};
 use super::events::{self, Event};
 use super::grid::Grid;
 use super::info::{DIGEST, LIBRARY, RunInfo, RunState, VERSION};
@@ -10,7 +10,7 @@ use super::netcdf;
 use super::read::ResultFile;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
-use super::whole::{check_draws, check_lengths, is_of_system};
+use super::whole::{check_draws, check_lengths};
 use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::data::hdf;
 use crate::data::self_contained::Refusal;
@@ -49,9 +49,8 @@ impl RunWriter {
     pub fn new(path: &Path, info: RunInfo, groups: Vec<SampleGroup>, extents: Extents) -> Result<Self> {
         check_groups(&groups)?;
         if !extents.is_empty() && !path.exists() {
-            let what =
-                "this file with the draws before the checkpoint is missing: restore it, or run again with another --output";
-            return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
+            let what = format!("this file with the draws before the checkpoint is missing: {REMEDY}");
+            return Err(ResultsError::Content { path: path.to_path_buf(), what });
         }
         if !extents.is_empty() {
             check_draws(path, &groups, &extents)?;
@@ -107,7 +106,7 @@ impl RunWriter {
     /// which are to be kept are damaged.
     pub(super) fn cause_of(&self, error: ResultsError) -> ResultsError {
         match error {
-            ResultsError::Hdf5 { ref source, .. } if !self.extents.is_empty() && !is_of_system(source) => {
+            ResultsError::Hdf5 { ref source, .. } if !self.extents.is_empty() && system_error(source).is_none() => {
                 let checked = check_draws(&self.path, &self.groups, &self.extents);
                 checked.err().filter(|damage| !damage.may_be_temporary()).unwrap_or(error)
             }

@@ -171,14 +171,14 @@ impl Save {
         }
         writer.describe_job(self.hosts.clone(), events);
         let check = || self.check_lock();
-        let Some(stored) = &self.stored else {
-            return writer.write_if(&self.rows, self.state, &check).map_err(|error| writer.cause_of(error));
+        let (rows, state, stored) = (&self.rows, self.state, self.stored.as_deref());
+        let written = match stored {
+            None => writer.write_if(rows, state, &check),
+            Some(stored) => writer.write_complete_if(rows, state, StoredBlocks::new(&self.folder, stored)?, &check),
         };
-        let draws = StoredBlocks::new(&self.folder, stored)?;
-        let written = writer.write_complete_if(&self.rows, self.state, draws, &check);
         written.map_err(|error| writer.cause_of(error))?;
         // A file that stays only takes room: its draws are known to be collected.
-        spool::delete(&self.folder, stored);
+        spool::delete(&self.folder, stored.unwrap_or_default());
         Ok(())
     }
 
