@@ -2,7 +2,7 @@
 # Installs what is missing to build and run mpibayes. Prints nothing if nothing is missing.
 #
 #   bash jobs/setup.sh                   prerequisites of building and running
-#   bash jobs/setup.sh --tests           also those of the tests: Open MPI, the tools of HDF5 and netCDF, and Python with venv
+#   bash jobs/setup.sh --tests           also those of the tests: the tools of HDF5 and netCDF, and Python with venv
 #   bash jobs/setup.sh --fashion-mnist   also the data set of the quickstart (a Debian package, 30 MB)
 #   bash jobs/setup.sh --check           install nothing, only print what is missing
 #
@@ -77,9 +77,6 @@ look() {
     fi
     finds_libclang || need libclang-dev "libclang with clang's headers, to parse the headers of MPI (LIBCLANG_PATH names its folder)"
     if [ "$tests" = yes ]; then
-        if has mpirun && [[ $(mpirun --version 2>&1) != *"Open MPI"* ]]; then
-            need openmpi-bin "Open MPI's mpirun: the tests use its options"
-        fi
         has h5dump || need hdf5-tools "the HDF5 tools (h5dump), for the tests"
         has ncdump || need netcdf-bin "the netCDF tools (ncdump), for the tests"
         python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 ||
