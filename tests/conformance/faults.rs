@@ -244,7 +244,7 @@ impl Case<'_> {
         let script = Script { driver, steps: vec![step], results: folder.join("none.jsonl") };
         let ended = work(launcher, &script, folder)?;
         let say = |cause: String| Err(format!("{cause}\n(code {}, {:.1} s)\n{}", ended.code, ended.seconds, ended.stderr));
-        if ended.code != EXIT_CODE {
+        if !ended.failed_with(EXIT_CODE) {
             return say(format!("the exit code is not {EXIT_CODE}"));
         }
         if ended.seconds > SOON {

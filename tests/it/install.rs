@@ -244,7 +244,7 @@ fn a_scaling_study_keeps_its_runs_and_compares_them() {
     let cli = Cli::new();
     let prefix = installed(&cli);
     make_project(&cli, "rounds = 20\nsteps = 5\n[evaluate]\nevery = 0\n");
-    stub(&cli, "mpirun", "echo \"$@\" >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe \"$@\"");
+    stub(&cli, "mpirun", "echo \"$@\" >>used; exec env -u SLURM_JOB_ID OMPI_MCA_rmaps_base_oversubscribe=1 \"$MPIRUN\" \"$@\"");
     stub(
         &cli,
         "scontrol",
@@ -296,8 +296,12 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let prefix = installed(&cli);
     make_project(&cli, "rounds = 2\nsteps = 5\n");
 
-    // Open MPI itself, on this machine instead of the nodes of the job.
-    stub(&cli, "mpirun", "command -v mpibayes >>used; exec env -u SLURM_JOB_ID \"$MPIRUN\" --oversubscribe -n 2 \"$@\"");
+    // The real `mpirun`, on this machine instead of the nodes of the job.
+    stub(
+        &cli,
+        "mpirun",
+        "command -v mpibayes >>used; exec env -u SLURM_JOB_ID OMPI_MCA_rmaps_base_oversubscribe=1 \"$MPIRUN\" -n 2 \"$@\"",
+    );
     // `scontrol show job` describes the job as Slurm does. With SIGNAL, the signal before the time limit arrives while the job is requeued.
     let running = "JobState=${STATE:-RUNNING} Requeue=${REQUEUE:-1} Restarts=${RESTARTS:-${SLURM_RESTART_COUNT:-0}} BatchFlag=1";
     stub(

@@ -34,32 +34,6 @@ fn cli_with_run() -> Cli {
     cli
 }
 
-/// The processes of these ranks of a run, which are started in the folder of the test.
-fn processes(cli: &Cli, wanted: &[u32]) -> Vec<i32> {
-    let of_rank = |process: &fs::DirEntry| {
-        let path = process.path();
-        let here = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == cli.folder().canonicalize().unwrap());
-        let variables = fs::read(path.join("environ")).unwrap_or_default();
-        let rank = variables.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"OMPI_COMM_WORLD_RANK="));
-        let rank: Option<u32> = rank.and_then(|rank| std::str::from_utf8(rank).ok()?.parse().ok());
-        rank.filter(|_| here)
-    };
-    let all = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(Result::ok)
-        .filter(|process| of_rank(process).is_some_and(|rank| wanted.contains(&rank)));
-    all.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn signal_ranks(cli: &Cli, ranks: &[u32], signal: i32) {
-    let processes = processes(cli, ranks);
-    assert_eq!(processes.len(), ranks.len(), "each rank has a process");
-    for process in processes {
-        // SAFETY: a plain system call, to a process of this test.
-        assert_eq!(unsafe { libc::kill(process, signal) }, 0);
-    }
-}
-
 fn wait_for_checkpoint(cli: &Cli, running: &mut Running, run: &str) {
     running.wait_until("a checkpoint", |_| cli.exists(&format!("{run}/checkpoint.bin"))).unwrap();
 }
@@ -72,9 +46,9 @@ fn a_silent_rank_is_named_and_the_job_can_be_resumed() {
         let run = format!("hangs{silent}");
         let mut running = cli.mpirun(3, &format!("run run.toml --output {run} --max-silence 5s")).start();
         wait_for_checkpoint(&cli, &mut running, &run);
-        signal_ranks(&cli, &[silent], libc::SIGSTOP);
+        running.signal_rank(silent, libc::SIGSTOP).unwrap();
         let ended = running.finish().unwrap();
-        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        assert!(ended.failed_with(75), "{}: {}", ended.code, ended.stderr);
         let says = format!("has heard nothing from rank {silent} on ");
         assert!(ended.stderr.contains(&says) && ended.stderr.contains("It was "), "{}", ended.stderr);
         assert!(ended.stderr.contains("resume") && ended.stderr.contains("is complete"), "{}", ended.stderr);
@@ -93,10 +67,10 @@ fn a_job_that_is_suspended_as_a_whole_goes_on() {
     let cli = cli_with_run();
     let mut running = cli.mpirun(2, "run run.toml --output run --max-silence 2s").start();
     wait_for_checkpoint(&cli, &mut running, "run");
-    signal_ranks(&cli, &[0, 1], libc::SIGSTOP);
+    [0, 1].iter().for_each(|&rank| running.signal_rank(rank, libc::SIGSTOP).unwrap());
     // Three times as long as a rank may be silent.
     std::thread::sleep(Duration::from_secs(6));
-    signal_ranks(&cli, &[0, 1], libc::SIGCONT);
+    [0, 1].iter().for_each(|&rank| running.signal_rank(rank, libc::SIGCONT).unwrap());
     let ended = running.finish().unwrap();
     assert!(ended.code == 0 && !ended.stderr.contains("heard nothing"), "{}", ended.stderr);
 }
@@ -170,7 +144,7 @@ fn events_survive_a_job_that_is_killed_and_one_that_is_stopped() {
     let mut running = cli.mpirun(2, run).start();
     running.wait_until("its first message", |running| running.stderr().contains(" on the model ")).unwrap();
     running.signal(libc::SIGUSR1);
-    assert_eq!(running.finish().unwrap().code, 75, "the run is too short");
+    assert!(running.finish().unwrap().was_stopped(), "the run is too short");
     cli.alone(run).succeed(&["finished"]);
     let texts: Vec<String> = cli.results("run").events().into_iter().map(|event| event.text).collect();
     assert_eq!(texts.len(), 5, "{texts:?}");
@@ -198,7 +172,7 @@ fn a_folder_that_a_job_on_another_host_may_use_is_watched() {
         running.wait_until("it watches", |running| running.stderr().contains("Slurm job 7 on elsewhere used run last")).unwrap();
         running.signal(libc::SIGUSR1);
         let ended = running.finish().unwrap();
-        assert!(ended.code == 75 && ended.stderr.contains("stopped before the run resumed"), "{}", ended.stderr);
+        assert!(ended.was_stopped() && ended.stderr.contains("stopped before the run resumed"), "{}", ended.stderr);
     }
     // A file that is gone is that of a job that has ended.
     fs::remove_file(cli.path("run/job.txt")).unwrap();

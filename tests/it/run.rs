@@ -189,24 +189,11 @@ fn the_result_of_easgd_is_its_last_center() {
     assert_eq!(cli.posterior("several").values.dim().0 * cli.posterior("several").values.dim().1, 10);
 }
 
-/// The processes of the ranks that `mpirun` has started, with their environment.
-fn ranks_of(running: &Running) -> Vec<(i32, String)> {
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let folder = entry.ok()?.path();
-        let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        // PID (NAME) STATE PARENT ...
-        let (pid, rest) = stat.split_once(" (mpibayes) ")?;
-        let environment = String::from_utf8_lossy(&std::fs::read(folder.join("environ")).ok()?).into_owned();
-        (rest.split(' ').nth(1)? == running.id().to_string()).then(|| (pid.parse().unwrap(), environment))
-    });
-    processes.collect()
-}
-
 /// Kills a run as a failing machine does: the process itself, or one of the ranks that `mpirun` has started.
 fn kill_one(running: &mut Running) {
-    match ranks_of(running).last().map(|rank| rank.0) {
-        // SAFETY: a plain system call. A rank that ends in between is not replaced by another process: mpirun has not waited for it.
-        Some(rank) => drop(unsafe { libc::kill(rank, libc::SIGKILL) }),
+    match running.ranks().last() {
+        // It may have ended meanwhile.
+        Some(&(rank, _)) => drop(running.signal_rank(rank, libc::SIGKILL)),
         None => running.signal(libc::SIGKILL),
     }
 }
@@ -235,16 +222,11 @@ fn evaluations(cli: &Cli, run: &str) -> usize {
 fn a_job_that_loses_a_rank_says_what_is_saved_and_how_to_resume() {
     let cli = folder();
     let long = "--set method.rounds=90000 --set evaluate.every=0 --set cluster.checkpoint_every=0.03";
-    for victim in ["0", "1"] {
+    for victim in [0, 1] {
         let mut running = cli.mpirun(2, &format!("run run.toml {long} --output killed")).start();
         let has_begun = |running: &Running| running.stderr().contains("dsvgd on the model");
         running.wait_until("a checkpoint", |running| has_begun(running) && cli.exists("killed/checkpoint.bin")).unwrap();
-        let of_victim = format!("\0OMPI_COMM_WORLD_RANK={victim}\0");
-        let victims: Vec<i32> =
-            ranks_of(&running).into_iter().filter(|rank| rank.1.contains(&of_victim)).map(|rank| rank.0).collect();
-        assert_eq!(victims.len(), 1, "rank {victim}");
-        // SAFETY: a plain system call. A rank that ends in between is not replaced by another process: mpirun has not waited for it.
-        unsafe { libc::kill(victims[0], libc::SIGKILL) };
+        running.signal_rank(victim, libc::SIGKILL).unwrap();
         let written = running.finish().unwrap().written();
         cli.wait_until_released("killed");
         // Under a launcher, lines begin with the date and the time.

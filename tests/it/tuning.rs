@@ -206,7 +206,7 @@ fn a_search_for_starting_points_stops_when_it_is_asked_to() {
         running.wait_until("the search", |running| running.stderr().contains("descending to points")).unwrap();
         running.signal(libc::SIGUSR1);
         let ended = running.finish().unwrap();
-        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        assert!(ended.was_stopped(), "{}: {}", ended.code, ended.stderr);
         assert!(ended.stderr.contains("stopped before the run began; the same command begins it"), "{}", ended.stderr);
         assert!(!cli.exists("stopped/result.h5") && !cli.exists("stopped/tuning.bin"));
         cli.wait_until_released("stopped");

@@ -107,12 +107,25 @@ pub struct Ended {
     pub seconds: f64,
     /// The most memory that the process held, in bytes.
     pub peak_memory: usize,
+    /// Whether this is how the `mpirun` of MPICH has ended, which can hide the code of its ranks.
+    by_mpich: bool,
 }
 
 impl Ended {
     /// What the program has written to both streams.
     pub fn written(&self) -> String {
         format!("{}{}", self.stderr, self.stdout)
+    }
+
+    /// Whether the program was stopped before it was finished, and ends with 75. The `mpirun` of MPICH may end with 0 if it has received
+    /// the signal.
+    pub fn was_stopped(&self) -> bool {
+        self.code == 75 || self.by_mpich && self.code == 0 && self.stderr.contains("stopped")
+    }
+
+    /// Whether the program failed with this code. The `mpirun` of MPICH ends with 9 if it had to kill a rank.
+    pub fn failed_with(&self, code: i32) -> bool {
+        self.code == code || self.by_mpich && self.code == libc::SIGKILL
     }
 
     /// The messages that name a rank.
@@ -133,7 +146,9 @@ pub struct Running {
     stdout: Stream,
     stderr: Stream,
     since: Instant,
-    _session: tempfile::TempDir,
+    by_mpich: bool,
+    /// Its `TMPDIR`.
+    session: tempfile::TempDir,
 }
 
 impl Running {
@@ -142,6 +157,7 @@ impl Running {
         command.env("TMPDIR", session.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let program = command.get_program().to_string_lossy().into_owned();
+        let by_mpich = program == "mpirun" && !is_open_mpi();
         let mut child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 format!("{program} is not on the PATH: install Open MPI (openmpi-bin) to run this suite")
@@ -149,12 +165,33 @@ impl Running {
             _ => format!("cannot start {program}: {error}"),
         })?;
         let (stdout, stderr) = (Stream::of(child.stdout.take()), Stream::of(child.stderr.take()));
-        Ok(Self { child, exit: None, stdout, stderr, since: Instant::now(), _session: session })
+        Ok(Self { child, exit: None, stdout, stderr, since: Instant::now(), by_mpich, session })
     }
 
-    /// The process number of the program, or of `mpirun`.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// The ranks that `mpirun` has started, with their process numbers.
+    pub fn ranks(&self) -> Vec<(u32, i32)> {
+        let session = format!("TMPDIR={}", self.session.path().display());
+        let rank = |process: std::io::Result<std::fs::DirEntry>| {
+            let process = process.ok()?;
+            let variables = std::fs::read(process.path().join("environ")).ok()?;
+            let variables = String::from_utf8_lossy(&variables);
+            let variables = || variables.split('\0');
+            let value = |name: &str| variables().find_map(|variable| variable.strip_prefix(name)?.strip_prefix('='));
+            let rank = value("OMPI_COMM_WORLD_RANK").or_else(|| value("PMI_RANK"))?.parse().ok()?;
+            let is_of_this_job = variables().any(|variable| variable == session);
+            is_of_this_job.then_some((rank, process.file_name().to_str()?.parse().ok()?))
+        };
+        let mut ranks: Vec<(u32, i32)> = std::fs::read_dir("/proc").map(|all| all.filter_map(rank).collect()).unwrap_or_default();
+        ranks.sort_unstable();
+        ranks
+    }
+
+    /// Sends a signal to one of the ranks that `mpirun` has started.
+    pub fn signal_rank(&self, rank: u32, signal: i32) -> Result<(), String> {
+        let ranks = self.ranks();
+        let process = ranks.iter().find(|found| found.0 == rank).ok_or_else(|| format!("there is no rank {rank}: {ranks:?}"))?.1;
+        // SAFETY: a plain system call. A rank that ends in between is not replaced by another process: mpirun has not waited for it.
+        if unsafe { libc::kill(process, signal) } == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().to_string()) }
     }
 
     /// What the program has written to standard error so far.
@@ -214,7 +251,7 @@ impl Running {
         }
         let seconds = self.since.elapsed().as_secs_f64();
         let (code, peak_memory) = self.exit.unwrap_or_default();
-        Ok(Ended { code, stdout: self.stdout.text(), stderr: self.stderr.text(), seconds, peak_memory })
+        Ok(Ended { code, stdout: self.stdout.text(), stderr: self.stderr.text(), seconds, peak_memory, by_mpich: self.by_mpich })
     }
 
     /// Ends the program and its process group: first so that `mpirun` can end its ranks, then for certain.

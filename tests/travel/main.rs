@@ -78,8 +78,8 @@ fn samples(file: &ResultFile, group: &str) -> Result<Samples, String> {
     file.samples(group).map_err(|error| error.to_string())
 }
 
-/// A chain of 32 MB among 8 agents on 4 ranks.
-const NUMBERS: u64 = 4_000_000;
+/// A chain of 8 MB among 8 agents on 4 ranks.
+const NUMBERS: u64 = 1_000_000;
 
 /// A chain's bytes go from its rank directly to its next rank, and nowhere else.
 fn bytes(group: &mut Group) {
