@@ -227,6 +227,10 @@ fn in_project(cli: &Cli, command: &str) -> Command {
     bash
 }
 
+/// Starts the real `mpirun` on this machine, instead of the nodes of the job; ranks share its cores, in Open MPI 4 and 5 as in MPICH.
+const REAL_MPIRUN: &str = "exec env -u SLURM_JOB_ID OMPI_MCA_rmaps_base_oversubscribe=1 \
+                           PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe \"$MPIRUN\"";
+
 /// The folder `project` with a dataset and the run file `my.toml`, which ends with these lines, and the folder `spool` of Slurm.
 fn make_project(cli: &Cli, lines: &str) {
     for folder in ["project", "spool"] {
@@ -244,7 +248,7 @@ fn a_scaling_study_keeps_its_runs_and_compares_them() {
     let cli = Cli::new();
     let prefix = installed(&cli);
     make_project(&cli, "rounds = 20\nsteps = 5\n[evaluate]\nevery = 0\n");
-    stub(&cli, "mpirun", "echo \"$@\" >>used; exec env -u SLURM_JOB_ID OMPI_MCA_rmaps_base_oversubscribe=1 \"$MPIRUN\" \"$@\"");
+    stub(&cli, "mpirun", &format!("echo \"$@\" >>used; {REAL_MPIRUN} \"$@\""));
     stub(
         &cli,
         "scontrol",
@@ -296,12 +300,7 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     let prefix = installed(&cli);
     make_project(&cli, "rounds = 2\nsteps = 5\n");
 
-    // The real `mpirun`, on this machine instead of the nodes of the job.
-    stub(
-        &cli,
-        "mpirun",
-        "command -v mpibayes >>used; exec env -u SLURM_JOB_ID OMPI_MCA_rmaps_base_oversubscribe=1 \"$MPIRUN\" -n 2 \"$@\"",
-    );
+    stub(&cli, "mpirun", &format!("command -v mpibayes >>used; {REAL_MPIRUN} -n 2 \"$@\""));
     // `scontrol show job` describes the job as Slurm does. With SIGNAL, the signal before the time limit arrives while the job is requeued.
     let running = "JobState=${STATE:-RUNNING} Requeue=${REQUEUE:-1} Restarts=${RESTARTS:-${SLURM_RESTART_COUNT:-0}} BatchFlag=1";
     stub(

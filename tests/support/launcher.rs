@@ -168,30 +168,24 @@ impl Running {
         Ok(Self { child, exit: None, stdout, stderr, since: Instant::now(), by_mpich, session })
     }
 
-    /// The ranks that `mpirun` has started, with their process numbers.
-    pub fn ranks(&self) -> Vec<(u32, i32)> {
-        let session = format!("TMPDIR={}", self.session.path().display());
-        let rank = |process: std::io::Result<std::fs::DirEntry>| {
-            let process = process.ok()?;
-            let variables = std::fs::read(process.path().join("environ")).ok()?;
-            let variables = String::from_utf8_lossy(&variables);
-            let variables = || variables.split('\0');
-            let value = |name: &str| variables().find_map(|variable| variable.strip_prefix(name)?.strip_prefix('='));
-            let rank = value("OMPI_COMM_WORLD_RANK").or_else(|| value("PMI_RANK"))?.parse().ok()?;
-            let is_of_this_job = variables().any(|variable| variable == session);
-            is_of_this_job.then_some((rank, process.file_name().to_str()?.parse().ok()?))
-        };
-        let mut ranks: Vec<(u32, i32)> = std::fs::read_dir("/proc").map(|all| all.filter_map(rank).collect()).unwrap_or_default();
-        ranks.sort_unstable();
-        ranks
-    }
-
     /// Sends a signal to one of the ranks that `mpirun` has started.
     pub fn signal_rank(&self, rank: u32, signal: i32) -> Result<(), String> {
-        let ranks = self.ranks();
-        let process = ranks.iter().find(|found| found.0 == rank).ok_or_else(|| format!("there is no rank {rank}: {ranks:?}"))?.1;
+        let process = self.process_of(rank).ok_or_else(|| format!("no process of rank {rank} is found"))?;
         // SAFETY: a plain system call. A rank that ends in between is not replaced by another process: mpirun has not waited for it.
         if unsafe { libc::kill(process, signal) } == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().to_string()) }
+    }
+
+    /// The process number of a rank. A process that the rank has started itself has a larger one.
+    fn process_of(&self, rank: u32) -> Option<i32> {
+        let session = format!("TMPDIR={}", self.session.path().display());
+        let of_rank = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
+        let is_rank = |process: &std::fs::DirEntry| {
+            let variables = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            let has = |wanted: &String| variables.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
+            has(&session) && of_rank.iter().any(has)
+        };
+        let found = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok).filter(is_rank);
+        found.filter_map(|process| process.file_name().to_str()?.parse().ok()).min()
     }
 
     /// What the program has written to standard error so far.
