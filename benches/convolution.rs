@@ -76,6 +76,7 @@ fn normals(len: usize) -> Vec<f32> {
 }
 
 fn main() {
+    mpibayes::cli::blas::prepare();
     let repeats = 1_000_000;
     let mut width = 0;
     let seconds = fastest(|| width = black_box(dispatch(Peak { repeats })).0);

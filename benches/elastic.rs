@@ -94,6 +94,7 @@ fn products(world: &World) -> f64 {
 }
 
 fn main() {
+    mpibayes::cli::blas::prepare();
     two_ranks::start();
     tune_allocator();
     drop(rayon::ThreadPoolBuilder::new().num_threads(1).build_global());

@@ -36,8 +36,8 @@ fn exit_with(usage: &clap::Error) -> ! {
 
 /// Runs the command line with the models and methods of a registry.
 pub fn main_with(registry: &Registry) -> ExitCode {
+    blas::prepare();
     crate::cluster::mpi::tune_allocator();
-    blas::use_one_thread();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
     let command = init::list_names(with_negative_numbers(Cli::command()), registry);

@@ -22,12 +22,6 @@ pub struct EnvArgs {
     pub json: bool,
 }
 
-/// The variable that selects the kernels of OpenBLAS by processor.
-const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
-
-/// The processors, by their names in OpenBLAS, whose kernels use AVX-512.
-const WIDE: [&str; 3] = ["SkylakeX", "Cooperlake", "SapphireRapids"];
-
 /// Relevant variables of launchers, schedulers and libraries.
 const VARIABLES: [&str; 19] = [
     "OMPI_COMM_WORLD_SIZE",
@@ -46,7 +40,7 @@ const VARIABLES: [&str; 19] = [
     "LSB_JOBID",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
-    CORE_TYPE,
+    blas::CORE_TYPE,
     "OPENBLAS_L2_SIZE",
     "MPIBAYES_DATA",
 ];
@@ -92,15 +86,14 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
         warnings.extend(oversubscription(&placement, args.threads));
         warnings.extend(library_threads(&variables));
-        let blas = blas::configuration();
-        warnings.extend(kernels_without_avx512(&blas, has_avx512(), variables.contains_key(CORE_TYPE)));
+        warnings.extend(blas::warning(std::env::var_os(blas::CORE_TYPE).as_deref()));
         let environment = Environment {
             version: env!("CARGO_PKG_VERSION"),
             mpi: World::library(),
             mpi_standard: World::standard(),
             thread_level: world.as_ref().map(World::thread_level),
             hdf5: hdf5_version(),
-            blas,
+            blas: blas::configuration(),
             blas_threads: blas::threads(),
             processor: processor(),
             variables,
@@ -131,33 +124,6 @@ fn library_threads(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
             format!("{name}={}: {what}; set it to 1", variables[*name])
         })
         .collect()
-}
-
-/// A warning about OpenBLAS kernels that do not use AVX-512 although the processor has it.
-fn kernels_without_avx512(configuration: &str, avx512: bool, is_forced: bool) -> Option<String> {
-    // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64": the word before the threads.
-    let before = configuration.split(" MAX_THREADS").next().filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
-    let core = before.rsplit(' ').next().filter(|core| !WIDE.iter().any(|wide| wide.eq_ignore_ascii_case(core)))?;
-    let remedy = if is_forced { format!("unset {CORE_TYPE}") } else { format!("set {CORE_TYPE}=SkylakeX") };
-    avx512.then(|| {
-        format!(
-            "OpenBLAS uses kernels for {core} although the processor has AVX-512: matrix products take up to twice as long; {remedy} \
-             (results then differ in their last bits)"
-        )
-    })
-}
-
-/// Whether the processor has the AVX-512 extensions that the SkylakeX kernels of OpenBLAS need.
-fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        std::is_x86_feature_detected!("avx512f")
-            && std::is_x86_feature_detected!("avx512bw")
-            && std::is_x86_feature_detected!("avx512dq")
-            && std::is_x86_feature_detected!("avx512vl")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 impl std::fmt::Display for Environment {
@@ -216,18 +182,6 @@ mod tests {
     fn library_threads_give_a_warning() {
         let with = |value: &str| library_threads(&BTreeMap::from([("OMP_NUM_THREADS", value.to_owned())]));
         assert!(with("1").is_empty() && with("x").is_empty() && with("4")[0].starts_with("OMP_NUM_THREADS=4"));
-    }
-
-    #[test]
-    fn kernels_without_avx512_give_a_warning() {
-        let haswell = "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64";
-        let said = |forced| kernels_without_avx512(haswell, true, forced).unwrap_or_default();
-        assert!(said(true).contains("for Haswell") && said(true).contains("unset OPENBLAS_CORETYPE"));
-        assert!(said(false).contains("set OPENBLAS_CORETYPE=SkylakeX"));
-        assert!(kernels_without_avx512(haswell, false, true).is_none());
-        assert!(kernels_without_avx512(&haswell.replace("Haswell", "Cooperlake"), true, true).is_none());
-        assert!(kernels_without_avx512(&haswell.replace("Haswell", "Excavator"), true, false).is_some());
-        assert!(kernels_without_avx512("unknown", true, false).is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod bar;
-mod blas;
+pub mod blas;
 pub mod check;
 pub mod compare;
 pub mod completions;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::harness::Cli;
-use crate::launcher::Ended;
+use crate::launcher::{self, Ended};
 use mpibayes::cluster::record::Row;
 use mpibayes::results::{RunInfo, write_run};
 use std::process::Stdio;
@@ -161,6 +161,30 @@ fn env_shows_libraries_and_placement_and_warns() {
     // The launcher started three processes, but MPI has one.
     let alone = as_rank(&cli, 0, "env").stdout;
     assert!(alone.contains("warning: the launcher started 3 processes"), "{alone}");
+}
+
+#[test]
+fn matrix_products_use_the_kernels_for_this_processor_unless_the_environment_names_others() {
+    let cli = Cli::new();
+    let env = |core: Option<&str>| {
+        let mut command = cli.alone("env --json").command();
+        match core {
+            Some(core) => command.env("OPENBLAS_CORETYPE", core),
+            None => command.env_remove("OPENBLAS_CORETYPE"),
+        };
+        let json: serde_json::Value = serde_json::from_str(&launcher::watched(command).unwrap().stdout).unwrap();
+        let warns = json["warnings"].to_string().contains("matrix products take");
+        (json["blas"].as_str().unwrap().to_owned(), warns)
+    };
+    let (blas, warns) = env(None);
+    assert!(!warns, "{blas}");
+    #[cfg(target_arch = "x86_64")]
+    if blas.contains("DYNAMIC_ARCH") && std::is_x86_feature_detected!("avx2") {
+        assert!(!blas.contains("Prescott"), "{blas}");
+        // The control: kernels that every processor has.
+        let (blas, warns) = env(Some("Prescott"));
+        assert!(blas.contains("Prescott") && warns, "{blas}");
+    }
 }
 
 #[test]

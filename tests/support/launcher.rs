@@ -156,6 +156,14 @@ impl Running {
         let session = tempfile::tempdir().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         command.env("TMPDIR", session.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // Programs inherit from `nohup` that they ignore this signal, which some tests send.
+        // SAFETY: the function is one that a process may call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         let program = command.get_program().to_string_lossy().into_owned();
         let by_mpich = program == "mpirun" && !is_open_mpi();
         let mut child = command.spawn().map_err(|error| match error.kind() {
