@@ -69,6 +69,15 @@ impl RawRows {
     }
 }
 
+/// A scaled feature that is larger is far from those of most training rows.
+const FAR: f64 = 10.0;
+
+/// Whether this is a value of an indicator, which may be rare: a feature that is 0 or 1 with mean m has the variance m (1 − m).
+fn is_indicator(raw: f64, scale: f64, offset: f64) -> bool {
+    let (mean, variance) = (-offset / scale, 1.0 / (scale * scale));
+    (raw == 0.0 || raw == 1.0) && (variance - mean * (1.0 - mean)).abs() < 0.02 * variance
+}
+
 /// A model in one precision with its draws.
 trait Engine {
     /// The number of draws of the posterior.
@@ -304,6 +313,16 @@ impl Predictor {
     pub fn predict_rows(&mut self, rows: RawRows, wanted: Wanted) -> Result<Predictions, JobError> {
         let predictions = self.engine.predict_rows(rows, self.columns, &self.scaling, wanted);
         Ok(self.in_units(predictions.map_err(|cause| JobError::Prediction(cause.to_string()))?))
+    }
+
+    /// The first feature of a row that is a number far from those of most training rows: more than ten standard deviations from their mean,
+    /// if features are standardized.
+    pub fn far_feature(&self, row: &[f64]) -> Option<usize> {
+        let FeatureScaling::Dense { scale, offset, rotation: None } = &self.scaling else { return None };
+        row.iter().zip(scale.iter().zip(offset)).position(|(&raw, (&scale, &offset))| {
+            let is_scaled = (scale, offset) != (1.0, 0.0);
+            is_scaled && (raw * scale + offset).abs() > FAR && !is_indicator(raw, scale, offset)
+        })
     }
 
     /// Whether the model draws targets, so that there are intervals of predictions.

@@ -69,6 +69,7 @@ fn import_writes_once_and_reports_the_dataset() {
     assert!(output.code == 0 && said.starts_with("wrote a.h5 (") && said.contains("train     3 rows"), "{said}");
     cli.refuse(import, &["a.h5", "--force"]);
     cli.succeed(&format!("{import} --force"));
+    cli.refuse("import a.csv --test ./a.csv -o b.h5", &["--test ./a.csv: these are training rows", "--test-fraction"]);
     cli.refuse("import b.csv -o b.h5", &["b.csv", "cannot open"]);
     cli.write("b.csv", "1,2,yes\n3,x,no\n");
     cli.refuse("import b.csv -o b.h5", &["b.csv, line 2"]);

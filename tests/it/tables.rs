@@ -223,6 +223,14 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         assert!(lines.len() == 5 && lines[2] == "1,,,," && lines[4] == "3,,,,", "{text}");
         assert!(lines[1].starts_with("0,") && lines[3].starts_with("2,") && lines[3].len() > 20, "{text}");
     }
+    // Numbers far from those of the training rows, as in another unit, are predicted and said. A rare level is not far.
+    let rows = "s3,south,2,40\ns3,west,2,14600\ns3,west,2,NA\ns3,west,2,-900\n";
+    cli.write("new.csv", format!("school,region,years,age\n{rows}"));
+    let said = "2 rows far from most training rows, of which the first is new.csv, line 3: \"age\" is 14600. ";
+    let text = cli.alone("predict claims new.csv").end(0, &[said]).stdout;
+    assert!(text.lines().count() == 5 && text.lines().all(|line| !line.ends_with(",,,,")), "{text}");
+    cli.write("new.csv", format!("school,region,years,age\n{usable}"));
+    assert!(!cli.alone("predict claims new.csv").end(0, &[]).stderr.contains("far from"));
     cli.write("new.csv", "school,region,age\ns3,west,40\n");
     cli.alone("predict claims new.csv").end(1, &["the header lacks years"]);
 }
@@ -728,8 +736,10 @@ fn tables_of_other_programs_are_read_or_answered() {
     cli.alone("import marks.csv --na unknown,-999 --missing drop --categorical who -o b.h5 --force")
         .end(1, &["\"who\" has 58 different values in 58 training rows", "--drop who", "--group who"]);
     cli.write("codes.csv", (0..60).map(|row| format!("{:.3},{},{}\n", noise(row), row % 3, row % 2)).collect::<String>());
-    let text = cli.stdout("import codes.csv --header no --categorical 2 --reference 2=1 -o c.h5");
-    assert!(text.contains("x2: 0, 2, each compared with the reference level 1"), "{text}");
+    for one in ["1.0", "1"] {
+        let text = cli.stdout(&format!("import codes.csv --header no --categorical 2 --reference 2={one} -o c.h5 --force"));
+        assert!(text.contains("x2: 0, 2, each compared with the reference level 1"), "{text}");
+    }
 
     // Only the user knows whether classes have an order.
     let proposed = |data: &str| cli.stdout(&format!("init hmc --data {data}"));

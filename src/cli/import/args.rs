@@ -179,8 +179,22 @@ impl RowArgs {
 }
 
 impl TestArgs {
-    /// Where the test rows come from; `open` turns another file into input of the right format.
-    pub fn rows<F>(&self, open: impl FnOnce(&Path) -> anyhow::Result<F>) -> anyhow::Result<TestRows<F>> {
+    /// Where the test rows of these training files come from; `open` turns another file into input of the right format.
+    pub fn rows<'a, F>(
+        &self,
+        training: impl IntoIterator<Item = &'a Path>,
+        open: impl FnOnce(&Path) -> anyhow::Result<F>,
+    ) -> anyhow::Result<TestRows<F>> {
+        let same =
+            |one: &Path, other: &Path| one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other));
+        if let Some(test) = &self.test
+            && training.into_iter().any(|file| same(file, test))
+        {
+            bail!(
+                "--test {}: these are training rows: test rows need a file of their own, or --test-fraction 0.1 draws them",
+                test.display()
+            );
+        }
         if self.seed.is_some() && self.test_fraction.is_none() {
             bail!("--seed needs --test-fraction: without it no rows are drawn at random");
         }

@@ -189,7 +189,7 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
     files.iter().try_for_each(|file| require_table(file))?;
     let import = TableImport {
         train: files.to_vec(),
-        test: test.rows(|path| match detect(path)? {
+        test: test.rows(files.iter().map(PathBuf::as_path), |path| match detect(path)? {
             Format::Table | Format::Batches(_) => Ok(path.to_path_buf()),
             _ => bail!("{}: test rows need the format of the training rows: this is no table", path.display()),
         })?,
@@ -224,7 +224,7 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
 /// Imports a LIBSVM file and describes the dataset.
 pub fn libsvm(file: &Path, features: Option<u32>, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
     let scaling = rows.scaling_or(Scaling::None);
-    let test = test.rows(|path| Ok(path.to_path_buf()))?;
+    let test = test.rows([file], |path| Ok(path.to_path_buf()))?;
     import_libsvm(&LibsvmImport { train: file.to_path_buf(), test, task: rows.task(), features, scaling }, output)?;
     describe(output, scaling)
 }
@@ -263,7 +263,7 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
         (Format::Npy, None) => bail!("{}: give the labels or targets of these rows with --test-targets FILE.npy", path.display()),
         _ => bail!("{}: test rows need the format of the training rows: NPY with --test-targets, or NPZ", path.display()),
     };
-    let test = match (test.rows(other)?, own_test) {
+    let test = match (test.rows([file], other)?, own_test) {
         (TestRows::None, Some(own)) => TestRows::File(own),
         (test, None) => test,
         (_, Some(_)) => bail!(

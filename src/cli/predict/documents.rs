@@ -55,7 +55,8 @@ pub(super) fn predict_documents(
         bar.finish_and_clear();
     }
     agree(ranks, written)?;
-    Ok(Predicted { count: text::counted(all, "document"), unpredicted: None, of_new_groups: 0, filled_in: 0, metrics: None })
+    let count = text::counted(all, "document");
+    Ok(Predicted { count, unpredicted: None, of_new_groups: 0, filled_in: 0, far: None, metrics: None })
 }
 
 /// Checks that all ranks see the same topics and documents.

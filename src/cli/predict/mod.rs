@@ -95,7 +95,7 @@ fn is_of_output(error: &anyhow::Error) -> bool {
 
 /// Reports counts and metrics of the predictions.
 fn report(predicted: Predicted) {
-    let Predicted { count: _, unpredicted, of_new_groups, filled_in, metrics } = predicted;
+    let Predicted { count: _, unpredicted, of_new_groups, filled_in, far, metrics } = predicted;
     if let Some((rows, first)) = unpredicted {
         eprintln!("mpibayes: {} without a prediction, of which the first is {first}", text::counted(rows, "row"));
     }
@@ -107,6 +107,12 @@ fn report(predicted: Predicted) {
         let rows = text::counted(filled_in, "row");
         eprintln!(
             "mpibayes: {rows} with a missing number: predicted with the mean of the training rows in its place. Intervals do not account for this"
+        );
+    }
+    if let Some((rows, first)) = far {
+        let rows = text::counted(rows, "row");
+        eprintln!(
+            "mpibayes: {rows} far from most training rows, of which the first is {first}. Predictions there rest on the form of the model alone"
         );
     }
     if let Some(metrics) = metrics {

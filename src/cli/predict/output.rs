@@ -22,6 +22,8 @@ pub(super) struct Predicted {
     pub of_new_groups: usize,
     /// How many rows lack a number, which the mean of the training rows replaces.
     pub filled_in: usize,
+    /// How many rows are far from most training rows, and which number of the first of them is.
+    pub far: Option<(usize, String)>,
     /// The metrics, if labels are known.
     pub metrics: Option<String>,
 }
@@ -51,6 +53,8 @@ pub(super) struct Output {
     of_new_groups: usize,
     /// How many rows lack a number, which the mean of the training rows replaces.
     filled_in: usize,
+    /// How many rows are far from most training rows, and which number of the first of them is.
+    far: Option<(usize, String)>,
 }
 
 impl Output {
@@ -93,6 +97,7 @@ impl Output {
             unpredicted: None,
             of_new_groups: 0,
             filled_in: 0,
+            far: None,
         })
     }
 
@@ -184,6 +189,11 @@ impl Output {
         self.filled_in += 1;
     }
 
+    /// Counts a row that is far from most training rows; `what` says which of its numbers is.
+    pub(super) fn count_far(&mut self, what: impl FnOnce() -> String) {
+        self.far.get_or_insert_with(|| (0, what())).0 += 1;
+    }
+
     /// Writes a row without a prediction.
     pub(super) fn add_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> anyhow::Result<()> {
         let mut record = vec![self.rows.to_string()];
@@ -235,7 +245,8 @@ impl Output {
                 rows => format!("{metrics} ({} without a label left out)", text::counted(rows, "row")),
             }
         });
-        Ok(Predicted { count, unpredicted, of_new_groups: self.of_new_groups, filled_in: self.filled_in, metrics })
+        let Self { of_new_groups, filled_in, far, .. } = self;
+        Ok(Predicted { count, unpredicted, of_new_groups, filled_in, far, metrics })
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
     let mut table = Table::open(path, &layout)?.with_levels(levels);
     let mut rows = Rows::new(path, predictor, output);
     let (mut values, mut used) = (Vec::new(), Vec::new());
+    let names = recipe.names();
     let read = table.rows(|row| {
         values.clear();
         // A row to predict needs no weight.
@@ -48,6 +49,7 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
                 if recipe.fills_in_a_mean(&values) {
                     rows.count_filled_in();
                 }
+                rows.look_for_far_feature(&used, &names, place);
                 rows.push_with(copied, (0..).zip(used.iter().copied()), label, place)
             }
             Err(what) => {

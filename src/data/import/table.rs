@@ -472,7 +472,11 @@ impl TableImport {
                 let what = format!("--reference {column}={wanted}: {column:?} is no column of --categorical");
                 return Err(DataError::Request(what));
             };
-            let Some(place) = sorted.names.iter().position(|name| name == wanted) else {
+            // A number may be written in several ways: 2 and 2.0.
+            let is_same_number = |name: &String| name.parse::<f64>().is_ok_and(|number| wanted.parse() == Ok(number));
+            let place =
+                sorted.names.iter().position(|name| name == wanted).or_else(|| sorted.names.iter().position(is_same_number));
+            let Some(place) = place else {
                 let known = listed(&sorted.names);
                 return Err(DataError::Request(format!(
                     "--reference {column}={wanted}: the values of training rows are {known}"

@@ -43,8 +43,8 @@ pub(crate) fn format_of(head: &[u8]) -> Format {
         [b'P', b'K', 5, 6, ..] => Format::Npz,
         head if head.starts_with(npy::MAGIC) => Format::Npy,
         head if head.starts_with(npz::MAGIC) => {
-            // The name of the first member starts at byte 30.
-            let office = ["[Content_Types].xml", "_rels/", "mimetype"];
+            // The first member of a spreadsheet depends on the program that has written it. Names start at byte 30.
+            let office = ["[Content_Types].xml", "_rels/", "docProps/", "xl/", "mimetype"];
             let name = head.get(30..).unwrap_or_default();
             if office.iter().any(|known| name.starts_with(known.as_bytes())) {
                 Format::Other("a spreadsheet")
@@ -72,12 +72,15 @@ mod tests {
     fn formats_are_detected_from_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let office = [b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat();
+        let zip = |member: &[u8]| [b"PK\x03\x04".as_slice(), &[0; 26], member].concat();
+        let (office, of_python, arrays) = (zip(b"[Content_Types].xml"), zip(b"docProps/app.xml"), zip(b"x.npy"));
         let archive = [b"data_batch_1.bin".as_slice(), &[0; 241], b"ustar\0"].concat();
         for (content, format) in [
             (b"\x93NUMPY\x01\0".as_slice(), Format::Npy),
             (b"PK\x03\x04xxxx", Format::Npz),
             (&office, Format::Other("a spreadsheet")),
+            (&of_python, Format::Other("a spreadsheet")),
+            (&arrays, Format::Npz),
             (b"PAR1", Format::Batches(BatchFormat::Parquet)),
             (b"ARROW1", Format::Batches(BatchFormat::ArrowFile)),
             (&[0xff; 4], Format::Batches(BatchFormat::ArrowStream)),
