@@ -123,8 +123,14 @@ impl GroupEffects {
 
     /// The position of the row's group among the deviations; none for a group that the training rows do not have.
     fn position<F: Real>(&self, x: &[F]) -> Option<usize> {
-        // Models check before a run that it is an index.
-        x[self.column].to_usize().filter(|&group| group < self.groups.len()).map(|group| group * self.width())
+        self.group(x[self.column]).map(|group| group * self.width())
+    }
+
+    /// The group whose index a row holds; none for one that the training rows do not have.
+    #[inline]
+    fn group<F: Real>(&self, held: F) -> Option<usize> {
+        // Models check before a run that it is an index. 32 bits are converted by one instruction.
+        held.to_u32().and_then(|group| usize::try_from(group).ok()).filter(|&group| group < self.groups.len())
     }
 
     /// Draws how far η of a row deviates if its group is not one of the training rows; 0 if it is.
@@ -141,27 +147,48 @@ impl GroupEffects {
     /// Adds the deviations of the rows' groups to the predictors of a block.
     pub fn add_to_predictors<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &Deviations<F>) {
         let x = block.x;
-        block.for_each(|particle, row, value| {
+        if self.slopes.is_empty() {
+            return self.add_intercepts(block, columns, deviations);
+        }
+        block.for_each_row(|row, particles, values| {
             let x = &x[row * columns..][..columns];
             let Some(position) = self.position(x) else { return };
-            let mut own = deviations.of_group(particle, position);
-            *value += own.next().unwrap_or(F::zero());
-            for (&slope, deviation) in self.slopes.iter().zip(own) {
-                *value += deviation * x[slope];
+            for (particle, value) in particles.zip(values) {
+                let mut own = deviations.of_group(particle, position);
+                *value += own.next().unwrap_or(F::zero());
+                for (&slope, deviation) in self.slopes.iter().zip(own) {
+                    *value += deviation * x[slope];
+                }
+            }
+        });
+    }
+
+    /// The same where groups deviate in their intercepts alone.
+    fn add_intercepts<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &Deviations<F>) {
+        let Deviations { theta, dim, first, width, scales } = deviations;
+        let (x, dim, column) = (block.x, *dim, self.column);
+        let standardized = &theta[first + width..];
+        block.for_each_row(|row, particles, values| {
+            let Some(group) = self.group(x[row * columns + column]) else { return };
+            let own = standardized[particles.start * dim + group..].iter().step_by(dim);
+            for ((value, &z), &scale) in values.iter_mut().zip(own).zip(&scales[particles]) {
+                *value += scale * z;
             }
         });
     }
 
     /// Adds the derivatives by the deviations, given those by the predictors, which are the values of the block.
     pub fn add_by_deviations<F: Real>(&self, block: &mut Block<F>, columns: usize, by_deviations: &mut [F]) {
-        let x = block.x;
-        block.for_each(|particle, row, value| {
+        let (x, all) = (block.x, self.all_deviations());
+        block.for_each_row(|row, particles, values| {
             let x = &x[row * columns..][..columns];
             let Some(position) = self.position(x) else { return };
-            let own = &mut by_deviations[particle * self.all_deviations() + position..][..self.width()];
-            own[0] += *value;
-            for (&slope, own) in self.slopes.iter().zip(&mut own[1..]) {
-                *own += *value * x[slope];
+            for (particle, value) in particles.zip(values) {
+                let own = &mut by_deviations[particle * all + position..][..self.width()];
+                own[0] += *value;
+                for (&slope, own) in self.slopes.iter().zip(&mut own[1..]) {
+                    *own += *value * x[slope];
+                }
             }
         });
     }

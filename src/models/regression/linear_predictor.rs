@@ -355,16 +355,21 @@ impl<F: Real> Block<'_, F> {
         }
     }
 
+    /// Calls `visit` with each row, the particles, and the row's values, one for each particle.
+    #[inline]
+    pub fn for_each_row(&mut self, mut visit: impl FnMut(usize, std::ops::Range<usize>, &mut [F])) {
+        let particles = &self.particles;
+        for (&row, values) in self.rows.iter().zip(self.values.chunks_exact_mut(self.lanes)) {
+            visit(row, particles.clone(), &mut values[..particles.len()]);
+        }
+    }
+
     /// Calls `visit` with the particle, the row and the value of each element, without unused lanes.
     #[inline]
     pub fn for_each(&mut self, mut visit: impl FnMut(usize, usize, &mut F)) {
-        if self.lanes == 1 {
-            let particle = self.particles.start;
-            return self.rows.iter().zip(&mut *self.values).for_each(|(&row, value)| visit(particle, row, value));
-        }
-        for (&row, values) in self.rows.iter().zip(self.values.chunks_exact_mut(self.lanes)) {
-            self.particles.clone().zip(values).for_each(|(particle, value)| visit(particle, row, value));
-        }
+        self.for_each_row(|row, particles, values| {
+            particles.zip(values).for_each(|(particle, value)| visit(particle, row, value))
+        });
     }
 
     /// Replaces means of targets by the residuals y − mean.
