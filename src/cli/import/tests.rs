@@ -121,6 +121,7 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     };
     file("x.npy", &npy("(2, 1, 2)", &[1, 2, 3, 4]));
     file("y.npy", &npy("(2,)", &[0, 1]));
+    file("test.npy", &npy("(2, 1, 2)", &[4, 3, 2, 1]));
     file("t.txt", b"1 2 7\n3 4 8\n5 6 9\n");
     file("rows.txt", b"0\n");
     file("z.npz", b"PK\x03\x04 and no more");
@@ -128,7 +129,7 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     file("n.npy", b"1,2\n3,4\n");
     let said = import(&args(folder.path(), "arrays @x.npy --targets @y.npy -o @x.h5")).unwrap();
     assert!(said.contains("features  2 (1 × 2)") && said.contains("scaling   pixels"), "{said}");
-    let again = import(&args(folder.path(), "@x.npy --labels @y.npy --test @x.npy --test-labels @y.npy -o @l.h5")).unwrap();
+    let again = import(&args(folder.path(), "@x.npy --labels @y.npy --test @test.npy --test-labels @y.npy -o @l.h5")).unwrap();
     assert!(again.contains("features  2 (1 × 2)") && again.contains("test      2 rows"), "{again}");
     let said =
         import(&args(folder.path(), "table @t.txt --task regression --label first --drop last --test-rows @rows.txt -o @t.h5"));
