@@ -142,7 +142,7 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
         ("@x.npy --labels @y.npy --label 1 -o @n.h5", "--labels is for NPY and IDX files"),
         ("arrays @x.npy --targets @y.npy --label 1 -o @n.h5", "unexpected argument '--label'"),
         ("arrays @x.npy --targets @y.npy --features-name x -o @n.h5", "cannot be used"),
-        ("arrays @x.npy --targets @y.npy --test @x.npy -o @n.h5", "--test-targets FILE.npy"),
+        ("arrays @x.npy --targets @y.npy --test @test.npy -o @n.h5", "--test-targets FILE.npy"),
         ("arrays @x.npy --targets @y.npy --test @a.csv -o @n.h5", "a.csv: test rows need the format of the training rows"),
         ("table @a.csv --targets @y.npy -o @n.h5", "unexpected argument '--targets'"),
         ("@a.csv --test @x.npy -o @n.h5", "x.npy: test rows need the format of the training rows"),
