@@ -56,7 +56,9 @@ fn single_draws_are_not_judged_by_their_spread() {
     assert_eq!(cli.stdout("summary runs/run --get judgment"), "bias unknown\n");
 }
 
-/// Few draws of Hamiltonian chains are not told to be compared with such chains, nor that more draws would not help.
+/// Few draws of Hamiltonian chains are not told to be compared with such chains, nor that more draws would not help. Draws depend on how
+/// matrix products are rounded on this processor: for 10 seeds and kinds of kernels, R-hat of 100 draws was 1.01 to 1.05, and of 30 draws
+/// up to 1.13, which is another judgment.
 #[test]
 fn few_hamiltonian_draws_of_a_posterior_that_is_no_gaussian_need_more_draws() {
     let cli = Cli::new();
@@ -68,10 +70,10 @@ fn few_hamiltonian_draws_of_a_posterior_that_is_no_gaussian_need_more_draws() {
     cli.succeed("import g.csv --header no --group 3 -o g.h5");
     cli.succeed("init hmc --data g.h5 -o run.toml");
     let few =
-        cli.alone("run run.toml --set method.draws=30 --output few").end(0, &["undecided: the steps of hmc have no bias, but "]);
+        cli.alone("run run.toml --set method.draws=100 --output few").end(0, &["undecided: the steps of hmc have no bias, but "]);
     let judgment = few.written();
     assert!(
-        judgment.contains("Run longer (`mpibayes resume few --draws +30`)") && !judgment.contains("ompare with hmc"),
+        judgment.contains("Run longer (`mpibayes resume few --draws +100`)") && !judgment.contains("ompare with hmc"),
         "{judgment}"
     );
 }
