@@ -27,7 +27,7 @@ unsafe extern "C" {
 /// Prepares OpenBLAS; to be called at the start of `main`, before MPI starts.
 ///
 /// OpenBLAS chooses its kernels before `main`. If the processor has better ones, and the environment names none, this program starts itself
-/// again with [`OPENBLAS_CORETYPE`](CORE_TYPE).
+/// again with `OPENBLAS_CORETYPE`.
 pub fn prepare() {
     if env::var_os(CORE_TYPE).is_none()
         && let Some(kernels) = Kernels::of(&configuration())
