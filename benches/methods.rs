@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure should stop the benchmark")]
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::mpi::tune_allocator;
 use mpibayes::cluster::{JobOptions, Method, threads};
 use mpibayes::data::Shard;
@@ -218,8 +218,4 @@ fn dsvgd_loops(c: &mut Criterion) {
 }
 
 criterion_group!(benches, svgd_logistic, sgld_logistic, dsvgd_loops);
-fn main() {
-    mpibayes::cli::blas::prepare();
-    benches();
-    Criterion::default().configure_from_args().final_summary();
-}
+criterion_main!(mpibayes::cli::blas::prepare, benches);

@@ -1,7 +1,7 @@
 //! Gradients of a network and of logistic regression, compared with plain matrix products of the same shapes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
@@ -110,8 +110,4 @@ criterion_group! {
     config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1)).sample_size(20);
     targets = network, logistic
 }
-fn main() {
-    mpibayes::cli::blas::prepare();
-    benches();
-    Criterion::default().configure_from_args().final_summary();
-}
+criterion_main!(mpibayes::cli::blas::prepare, benches);

@@ -478,6 +478,11 @@ fn check(kind: &Kind, shared: &Path, seconds: Option<Duration>) -> usize {
         if is_failure || !matches!(end, End::Read | End::Refused) {
             println!("{} round {round}: {end:?} {said}", kind.name);
         }
+        if is_failure {
+            let kept = std::env::temp_dir().join(format!("damaged-{}-{round}", kind.name.replace(' ', "-")));
+            std::fs::write(&kept, &bytes).unwrap();
+            println!("the damaged file is {}", kept.display());
+        }
         failures += usize::from(is_failure);
         match ends.iter_mut().find(|(other, _)| *other == end) {
             Some((_, count)) => *count += 1,

@@ -3,6 +3,7 @@
 use super::origin::Origin;
 use super::{Effort, Outcome, Row};
 use anyhow::Context;
+use mpibayes::cli::blas;
 use mpibayes::cluster::BoxError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -29,13 +30,16 @@ pub struct Quick {
     /// A hash of its numbers.
     numbers: String,
     seconds: f64,
+    /// The version and kernels of OpenBLAS, on which last digits depend; none if they were not noted.
+    #[serde(default)]
+    blas: Option<String>,
 }
 
 impl Quick {
     pub fn of(row: &Row) -> Result<Self, BoxError> {
         let since = Instant::now();
         let numbers = row.carry_out(Effort::QUICK)?.hash();
-        Ok(Self { numbers, seconds: since.elapsed().as_secs_f64() })
+        Ok(Self { numbers, seconds: since.elapsed().as_secs_f64(), blas: Some(blas::configuration()) })
     }
 }
 
@@ -46,7 +50,7 @@ pub enum Confirmation {
     /// It was made from other sources, but the quick version gives the same numbers.
     Confirmed,
     /// It may no longer hold, and why.
-    Stale(&'static str),
+    Stale(String),
 }
 
 impl Kept {
@@ -89,15 +93,24 @@ impl Kept {
             }
             return Ok(Confirmation::UpToDate);
         }
-        let Some(before) = &self.quick else {
-            return Ok(Confirmation::Stale("the numbers of its quick version are not known"));
+        let Some(before) = &mut self.quick else {
+            return Ok(Confirmation::Stale("the numbers of its quick version are not known".into()));
         };
         if !self.origin.has_settings_of(now) {
-            return Ok(Confirmation::Stale("its settings are others"));
+            return Ok(Confirmation::Stale("its settings are others".into()));
         }
-        if Quick::of(row).map_err(anyhow::Error::from_boxed)?.numbers != before.numbers {
-            return Ok(Confirmation::Stale("its quick version gives other numbers"));
+        let again = Quick::of(row).map_err(anyhow::Error::from_boxed)?;
+        if again.numbers != before.numbers {
+            let with = |blas: &Option<String>| blas.clone().unwrap_or_else(|| "another OpenBLAS".into());
+            let with = if again.blas == before.blas {
+                String::new()
+            } else {
+                format!(" with {} than with {} (OPENBLAS_CORETYPE selects kernels)", with(&again.blas), with(&before.blas))
+            };
+            return Ok(Confirmation::Stale(format!("its quick version gives other numbers{with}")));
         }
+        // The kernels with which it was first made, if they were noted.
+        before.blas = before.blas.take().or(again.blas);
         self.confirmed = Some(now.commit().to_owned());
         self.origin = now.clone().with_commit_of(&self.origin);
         Ok(Confirmation::Confirmed)

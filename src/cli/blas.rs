@@ -3,6 +3,7 @@
 //! One thread regardless of the environment: agents use all cores, and results depend on the number of BLAS threads. OpenBLAS takes kernels
 //! for SSE3 on a processor that is newer than itself, with which matrix products take six times as long.
 
+use crate::vector::{SimdKernel, SimdLevel, dispatch};
 use std::env;
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::process::CommandExt;
@@ -36,7 +37,7 @@ pub fn prepare() {
     {
         let mut arguments = env::args_os();
         let name = arguments.next().unwrap_or_else(|| program.clone().into());
-        // Returns only if it fails: the program then goes on with the kernels it has.
+        // Returns only if it fails: the program then keeps the kernels that it has.
         let _ = Command::new(program).arg0(name).args(arguments).env(CORE_TYPE, better).exec();
     }
     // SAFETY: sets a global of the library, which no other thread uses yet.
@@ -50,7 +51,7 @@ pub(super) fn threads() -> c_int {
 }
 
 /// Version, build options, and the processor whose kernels are used.
-pub(super) fn configuration() -> String {
+pub fn configuration() -> String {
     // SAFETY: the library returns a static null-terminated string, or a null pointer.
     unsafe {
         let text = openblas_get_config();
@@ -58,9 +59,9 @@ pub(super) fn configuration() -> String {
     }
 }
 
-/// A warning if OpenBLAS uses kernels with narrower vectors than the processor has; `set` is the value of [`CORE_TYPE`].
-pub(super) fn warning(set: Option<&OsStr>) -> Option<String> {
-    Kernels::of(&configuration())?.warning(Instructions::here(), set)
+/// A warning if OpenBLAS uses kernels with narrower vectors than the processor has.
+pub(super) fn warning() -> Option<String> {
+    Kernels::of(&configuration())?.warning(Instructions::here(), env::var_os(CORE_TYPE).as_deref())
 }
 
 /// The instructions for vectors that kernels need.
@@ -74,20 +75,20 @@ enum Instructions {
 impl Instructions {
     /// The widest that this machine has.
     fn here() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::is_x86_feature_detected!("avx512f")
-                && std::is_x86_feature_detected!("avx512bw")
-                && std::is_x86_feature_detected!("avx512dq")
-                && std::is_x86_feature_detected!("avx512vl")
-            {
-                return Self::Avx512;
-            }
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-                return Self::Avx2;
+        struct Widest;
+        impl SimdKernel for Widest {
+            type Output = Instructions;
+
+            #[inline(always)]
+            fn compute<U: SimdLevel>(self) -> Instructions {
+                match (U::WIDE, U::AVX2) {
+                    (true, _) => Instructions::Avx512,
+                    (false, true) => Instructions::Avx2,
+                    (false, false) => Instructions::Sse,
+                }
             }
         }
-        Self::Sse
+        dispatch(Widest)
     }
 
     /// Their name, and a processor that has no wider ones, by its name in OpenBLAS.

@@ -86,7 +86,7 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
         warnings.extend(oversubscription(&placement, args.threads));
         warnings.extend(library_threads(&variables));
-        warnings.extend(blas::warning(std::env::var_os(blas::CORE_TYPE).as_deref()));
+        warnings.extend(blas::warning());
         let environment = Environment {
             version: env!("CARGO_PKG_VERSION"),
             mpi: World::library(),

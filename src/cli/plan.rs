@@ -51,7 +51,10 @@ fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
                 plans.last_mut().context("no plan")?
             }
         };
-        ensure!(*agent == last.updates.len() as f64, "the plan of round {round} does not have every agent");
+        ensure!(
+            *agent == last.updates.len() as f64,
+            "the plan of round {round} does not have every agent: the table is damaged, or the run was stopped while writing it"
+        );
         last.updates.push(*updates);
     }
     Ok(plans)

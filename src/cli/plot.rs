@@ -9,7 +9,8 @@ use std::process::ExitCode;
 /// Draws the figures.
 ///
 /// # Errors
-/// When there is no such run, it has no data for a figure, or a file cannot be written.
+/// When `--output` has an ending of no supported format, contradicts `--format`, or is an existing file that is no figure; when there is no
+/// such run, it has no data for a figure, or a file cannot be written.
 pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     let output = args.output.as_deref();
     args.picture.check(output)?;

@@ -14,6 +14,7 @@ mod run_file;
 mod run_file_kind;
 mod sections;
 pub mod sweep;
+mod syntax;
 
 pub use configured::{ConfiguredMethod, ConfiguredModel, Precision};
 pub use error::{ConfigError, Problem};

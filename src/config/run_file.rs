@@ -2,10 +2,11 @@
 
 use super::error::{ConfigError, Problem};
 use super::hints::Hints;
-use super::overrides::{Override, TOO_LARGE, is_too_large, set};
+use super::overrides::{Override, set};
 use super::registry::Registry;
 use super::run::Run;
 use super::sections::SWEEP;
+use super::syntax;
 use crate::settings::{KeyError, Mistake, nearest};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,20 +39,13 @@ impl RunFile {
             },
             _ => ConfigError::Read { path: path.to_owned(), cause },
         })?;
-        let syntax = |cause: toml::de::Error| {
+        let not_toml = |cause: toml::de::Error| {
             let line = cause.span().map_or(1, |span| line_of(&text, span.start));
             let typed = text.lines().nth(line - 1).unwrap_or_default().trim();
-            let value = typed.split_once('=').map_or("", |(_, value)| value.trim());
-            let message = match typed {
-                _ if value.is_empty() && typed.ends_with('=') => format!("there is no value after `=` (the line reads: {typed})"),
-                _ if is_too_large(value) => format!("{TOO_LARGE} (the line reads: {typed})"),
-                "" => cause.message().to_owned(),
-                typed => format!("{} (the line reads: {typed})", cause.message()),
-            };
-            ConfigError::Syntax { path: path.to_owned(), line, message: message.replace('\n', " ") }
+            ConfigError::Syntax { path: path.to_owned(), line, message: syntax::explain(typed, cause.message()) }
         };
-        let mut table: toml::Table = text.parse().map_err(syntax)?;
-        let spanned = toml::de::DeTable::parse(&text).map_err(syntax)?;
+        let mut table: toml::Table = text.parse().map_err(not_toml)?;
+        let spanned = toml::de::DeTable::parse(&text).map_err(not_toml)?;
         let mut lines = Vec::new();
         list_keys(spanned.get_ref(), &mut Vec::new(), &mut lines);
         lines.sort_by_key(|(_, at)| *at);

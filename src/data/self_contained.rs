@@ -19,8 +19,10 @@ const MAX_LINKS: usize = 1 << 16;
 const SHOWN: usize = 100;
 /// Maximum compression ratio: deflate has at most 1032.
 const MAX_RATIO: u64 = 1100;
-/// Arrays up to this size are never too large.
+/// Arrays up to this size, with [`MOST_OF_VALUE`] for a value, are never too large.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
+/// The most bytes of a number in memory: those of a file may have fewer.
+const MOST_OF_VALUE: usize = 8;
 /// Names of filters for messages.
 const FILTER_NAMES: [(c_int, &str); 17] = [
     (1, "deflate"),
@@ -196,14 +198,13 @@ fn check_dataset(data: &Dataset, path: &str, file_bytes: u64) -> Result<(), Refu
     }
     check_filters(&filters(properties.id()).ok_or_else(|| unreadable("the filters"))?, path)?;
     let (shape, value) = (data.shape(), data.dtype()?.size());
-    let values = size(&shape, value);
-    let of_chunk = match properties.get_chunk()? {
-        // A chunk is read as a whole.
-        Some(chunk) if values > 0 => Some((size(&chunk, value), format!("its array '{path}' has chunks of the shape {chunk:?}"))),
-        _ => None,
-    };
-    for (bytes, has) in [(values, format!("its array '{path}' has the shape {shape:?}"))].into_iter().chain(of_chunk) {
-        check_size(data, layout, file_bytes, bytes, &has)?;
+    // A chunk is read as a whole.
+    let chunk = properties.get_chunk()?.filter(|_| !shape.contains(&0));
+    let of_chunk = chunk.map(|chunk| (format!("its array '{path}' has chunks of the shape {chunk:?}"), chunk));
+    for (has, shape) in [(format!("its array '{path}' has the shape {shape:?}"), shape)].into_iter().chain(of_chunk) {
+        if size(&shape, value.max(MOST_OF_VALUE)) > ALWAYS_ALLOWED {
+            check_size(data, layout, file_bytes, size(&shape, value), &has)?;
+        }
     }
     Ok(())
 }
@@ -217,7 +218,7 @@ fn size(shape: &[usize], value: usize) -> u64 {
 /// Checks that an array, or a chunk of it, is not larger than its bytes in the file justify. `has` is its shape, for the message.
 fn check_size(data: &Dataset, layout: Layout, file_bytes: u64, bytes: u64, has: &str) -> Result<(), Refusal> {
     // To count the stored bytes takes long if there are many chunks.
-    if bytes <= ALWAYS_ALLOWED || layout == Layout::Chunked && bytes <= file_bytes {
+    if layout == Layout::Chunked && bytes <= file_bytes {
         return Ok(());
     }
     // SAFETY: the dataset is open, and the library is locked.
@@ -239,7 +240,7 @@ fn check_size(data: &Dataset, layout: Layout, file_bytes: u64, bytes: u64, has: 
 /// program have many of them. Other layouts store all values as they are.
 fn is_plausible(bytes: u64, stored: u64, layout: Layout) -> bool {
     let ratio = if layout == Layout::Chunked { MAX_RATIO } else { 1 };
-    bytes <= stored.saturating_mul(ratio).max(ALWAYS_ALLOWED)
+    bytes <= stored.saturating_mul(ratio)
 }
 
 /// The filters of a dataset with these properties, unless they cannot be read.

@@ -1,8 +1,9 @@
 //! The distributed methods by family: a method that a run file can name has a file or folder of that name with its settings.
 //!
 //! Several methods share an engine: [`chains::coupled`] carries `sghmc`, `ec_sghmc`, `ec_sgld` and `easgd`; [`chains::dsgld`] carries
-//! D-SGLD on tables and on topic models; [`particles::dsvgd`] carries `dsvgd`, `u_dsvgd` and `p_dsvgd`; [`variational::pvi`] carries `pvi`
-//! and `gvi`. The updates of chains lie in [`transitions`], what all methods use in [`common`].
+//! D-SGLD on tables and on topic models, whose settings are in [`topics::dsgld`]; [`particles::dsvgd`] carries `dsvgd`, `u_dsvgd` and
+//! `p_dsvgd`; [`variational::pvi`] carries `pvi` and `gvi`. The updates of chains lie in [`transitions`], what all methods use in
+//! [`common`].
 
 pub mod chains;
 pub mod common;

@@ -3,12 +3,13 @@
 //! y ~ N(η, σ²), where log σ is a parameter unless σ² is given. Regression targets are standardized, so σ² is a fraction of their variance.
 
 use super::error::positive;
+use super::regression::block::Block;
 use super::regression::family::Family;
-use super::regression::linear_predictor::{BLAS_ROWS, Block};
+use super::regression::linear_predictor::BLAS_ROWS;
 use super::regression::log_scale::{ScalePrior, scale_from_log};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
-use super::regression::settings::{needs_numbers, regression_settings, unused};
+use super::regression::settings::{must_be_default, needs_numbers, regression_settings};
 use super::{Batch, DataSchema, ModelError, Output, Part};
 use crate::number::Real;
 use crate::random::Stream;
@@ -35,8 +36,10 @@ impl LinearSettings {
     pub fn build(&self, data: &DataSchema) -> Result<Linear, KeyError> {
         needs_numbers(data)?;
         let known_variance = self.noise_variance.map(|variance| positive("noise_variance", variance)).transpose()?;
-        let default = known_variance.is_none() || self.noise_scale == Self::default().noise_scale;
-        unused(default, "noise_scale", "has no effect beside `noise_variance`: remove one of the two")?;
+        if known_variance.is_some() {
+            let reason = "has no effect beside `noise_variance`: remove one of the two";
+            must_be_default("noise_scale", self.noise_scale, Self::default().noise_scale, reason)?;
+        }
         let scale_prior = ScalePrior { typical: positive("noise_scale", self.noise_scale)? };
         self.shared()?.regression(data, Gaussian { known_variance, scale_prior })
     }

@@ -5,8 +5,9 @@
 //! arXiv 2009.06419).
 
 use super::error::not_negative;
+use super::regression::block::Block;
 use super::regression::family::Family;
-use super::regression::linear_predictor::{Block, LinearPredictor};
+use super::regression::linear_predictor::LinearPredictor;
 use super::regression::logistic_function::{sigmoid, softplus};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;

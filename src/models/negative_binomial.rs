@@ -10,7 +10,7 @@ use super::regression::log_scale::{ScalePrior, scale_from_log};
 use super::regression::logistic_function::{sigmoid, softplus};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
-use super::regression::settings::{is_count, needs_counts, regression_settings};
+use super::regression::settings::{check_count, needs_counts, regression_settings};
 use super::{DataSchema, Output, Part};
 use crate::random::Stream;
 use crate::settings::KeyError;
@@ -145,7 +145,7 @@ impl Family for NegativeBinomial {
     }
 
     fn check(&self, y: f64) -> Result<(), String> {
-        is_count(y)
+        check_count(y)
     }
 
     fn scale_prior(&self) -> Option<ScalePrior> {

@@ -2,11 +2,11 @@
 //!
 //! y ~ Poisson(e^η). With an exposure, the offset is its logarithm, and the rest of η is the logarithm of the rate.
 
+use super::regression::block::Block;
 use super::regression::family::Family;
-use super::regression::linear_predictor::Block;
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
-use super::regression::settings::{is_count, needs_counts, regression_settings};
+use super::regression::settings::{check_count, needs_counts, regression_settings};
 use super::{DataSchema, Output};
 use crate::number::Real;
 use crate::random::Stream;
@@ -45,7 +45,7 @@ impl Family for Poisson {
     }
 
     fn check(&self, y: f64) -> Result<(), String> {
-        is_count(y)
+        check_count(y)
     }
 
     fn prepare(&self, _: &[f64]) {}

@@ -16,7 +16,7 @@ impl Kernel for Normals32 {
     type Item = f32;
     type Chunk = [f32; 4 * BLOCKS];
     const EMPTY: Self::Chunk = [0.0; 4 * BLOCKS];
-    const SEQUENCE: u64 = 1;
+    const QUARTER: u64 = 1;
     const ITEMS_PER_BLOCK: usize = 4;
 
     #[inline(always)]
@@ -32,7 +32,7 @@ impl Kernel for Normals64 {
     type Item = f64;
     type Chunk = [f64; 2 * BLOCKS];
     const EMPTY: Self::Chunk = [0.0; 2 * BLOCKS];
-    const SEQUENCE: u64 = 2;
+    const QUARTER: u64 = 2;
     const ITEMS_PER_BLOCK: usize = 2;
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! A random stream: the counter-based generator at one address, with its position.
 
 use super::normals::{Normals32, Normals64};
-use super::philox::{Address, BLOCKS, Kernel, Path, Words, fill};
+use super::philox::{Address, BLOCKS, InstructionSet, Kernel, Words, fill};
 use super::{Purpose, Seed, Who};
 use crate::number::Real;
 use std::any::TypeId;
@@ -138,7 +138,7 @@ impl Stream {
 
     #[inline(never)]
     fn refill(&mut self) {
-        fill::<Words>(Path::best(), self.address, self.words, &mut self.buffer, |place, word| *place = word);
+        fill::<Words>(InstructionSet::best(), self.address, self.words, &mut self.buffer, |place, word| *place = word);
     }
 }
 
@@ -148,7 +148,7 @@ fn each<K: Kernel<Item: bytemuck::Pod>, F: Real>(address: Address, position: &mu
     let start = *position;
     *position += out.len() as u64;
     let out = bytemuck::cast_slice_mut::<F, K::Item>(out);
-    fill::<K>(Path::best(), address, start, out, |place, z| emit(bytemuck::cast_mut(place), bytemuck::cast(z)));
+    fill::<K>(InstructionSet::best(), address, start, out, |place, z| emit(bytemuck::cast_mut(place), bytemuck::cast(z)));
 }
 
 /// A bijection in which every input bit affects every output bit: Stafford's variant 13 of the finalizer of MurmurHash3.

@@ -484,7 +484,7 @@ impl Units<'_> {
             match &cutpoints {
                 Some((_, first)) => self.cutpoints(draws, &first.column(0) - &moved, table)?,
                 None => {
-                    // Without an intercept of its own, the model goes through the means of columns and target.
+                    // Without an intercept, the linear predictor is 0 where all scaled features are 0.
                     let none = || Array1::zeros(moved.len());
                     let own = intercepts.as_ref().map_or_else(none, |(_, all)| all.column(class).to_owned());
                     table.push(term("intercept"), ((own + &moved - offset) / scale).view(), false, false);

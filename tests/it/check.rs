@@ -262,6 +262,23 @@ fn a_valid_run_is_described() {
     assert!(!cli.exists("runs"), "check writes nothing");
 }
 
+/// Of two columns, the one that tells the classes apart is named, before a run and in it.
+#[test]
+fn a_column_that_separates_the_classes_is_named() {
+    let cli = Cli::new();
+    let row = |i: usize| format!("{},{},{}\n", (i * 7) % 11, i, ["no", "yes"][i / 20]);
+    cli.write("claims.csv", format!("age,paid,claim\n{}", (0..40).map(row).collect::<String>()));
+    cli.succeed("import claims.csv -o claims.h5");
+    let draws = "method.draws=20 --set method.burn_in=20 --set evaluate.bias=false";
+    cli.write("run.toml", "[data]\nfile = \"claims.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"hmc\"\n");
+    let note = "note: no value in one class is larger than any in the other (separation): paid. ";
+    cli.alone(&format!("check run.toml --set {draws}")).succeed(&[note]);
+    cli.mpirun(2, &format!("run run.toml --output run --set {draws}")).succeed(&[note]);
+    cli.succeed("import claims.csv --drop paid -o claims.h5 --force");
+    let said = cli.succeed(&format!("check run.toml --set {draws}")).written();
+    assert!(!said.contains("separation"), "{said}");
+}
+
 /// Data are verified before a run is said to be possible.
 #[test]
 fn data_are_verified_first() {

@@ -83,7 +83,7 @@ fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
     // Finished runs are not repeated, and runs with other settings are refused.
     let written = || NAMES.map(|name| std::fs::metadata(at("alone").join(name).join("result.h5")).unwrap().modified().unwrap());
     let before = written();
-    cli.alone("sweep sweep.toml --output alone").end(0, &["4 finished, 0 failed"]);
+    cli.alone("sweep sweep.toml --output alone").end(0, &["4 finished, 0 failed; the table is alone/sweep.csv"]);
     assert_eq!(written(), before);
     assert_eq!(table(&at("alone/sweep.csv")), alone);
     // Of other settings none is begun, and each is named.
@@ -92,6 +92,11 @@ fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
         let typed = format!("{command} sweep.toml --set temperature=2 --output alone");
         cli.alone(&typed).end(1, &says).written().contains(more).then_some(()).expect(more);
     }
+    // In a log of JSON, each of them is a message of its own.
+    let log = cli.alone("sweep sweep.toml --set temperature=2 --output alone --log json").end(1, &says).stderr;
+    let messages: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(messages.len() == 5 && messages.iter().all(|message| message["level"] == "error"), "{log}");
+    assert_eq!(messages[4]["message"], "no run was begun");
     // A list says so in a few words, and once what to do.
     let listed = cli.stdout("sweep sweep.toml --set temperature=2 --output alone --list");
     assert_eq!(listed.matches("other settings: temperature is 1.0 there, 2.0 here").count(), 4, "{listed}");
@@ -184,6 +189,11 @@ fn a_run_that_ends_the_job_of_a_sweep_is_named_and_comes_last_the_next_time() {
     // One process goes on by itself.
     let says = ["1/2 step=150.0: failed: ", diverged, "1 finished, 1 failed"];
     cli.alone("sweep sweep.toml --output alone").end(1, &says);
+    // Nothing is written if no run is finished.
+    let text = cli.read("sweep.toml");
+    cli.write("fails.toml", text.replace("0.001", "160.0"));
+    cli.alone("sweep fails.toml").end(1, &["0 finished, 2 failed; no table was written"]);
+    assert!(!cli.exists("runs/fails/sweep.csv"));
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn training_rows_decide_what_columns_become() {
     let text = cli.stdout(&format!("{import} --missing mean-and-flag --test test.csv -o a.h5"));
     assert!(text.contains("train        60 rows") && text.contains("test         2 rows"), "{text}");
     assert!(text.contains("left out     1 row") && text.contains("3 groups: s0, s1, s2"), "{text}");
-    assert!(text.contains("look: 1 test row is left out, because \"kind\" has a value there"), "{text}");
+    assert!(text.contains("note: 1 test row is left out, because \"kind\" has a value there"), "{text}");
     cli.write("run.toml", "[data]\nfile = \"a.h5\"\n[model]\nname = \"poisson\"\n[method]\nname = \"hmc\"\ndraws = 200\n");
     cli.succeed("run run.toml --output run");
     // A site that the training rows do not have is an average one; a gap is the mean of the training rows.
@@ -452,7 +452,7 @@ fn parquet_and_arrow_are_read_like_text() {
     // What columns are taken for, and probably are not, is said.
     let text = cli.stdout("import all.parquet --drop sold,region --missing drop -o plain.h5");
     assert!(
-        text.contains("look: id grows from row to row") && text.contains("look: level has no other values than 1, 2, 3, 4"),
+        text.contains("note: id grows from row to row") && text.contains("note: level has no other values than 1, 2, 3, 4"),
         "{text}"
     );
 
@@ -548,7 +548,7 @@ fn what_a_table_does_not_tell_is_asked_for() {
         format!("2,3,y\n{}", (0..40).map(|row| format!("{},{}.5,{}\n", row, row * 7 % 11, row % 2)).collect::<String>()),
     );
     let text = cli.stdout("import numbers.csv --header yes -o c.h5");
-    assert!(text.contains("look: 2 grows from row to row: if it is a row number or an id, --drop 1"), "{text}");
+    assert!(text.contains("note: 2 grows from row to row: if it is a row number or an id, --drop 1"), "{text}");
 }
 
 /// The date of a day since 1970, as ISO 8601 has it.

@@ -185,10 +185,9 @@ impl TestArgs {
         training: impl IntoIterator<Item = &'a Path>,
         open: impl FnOnce(&Path) -> anyhow::Result<F>,
     ) -> anyhow::Result<TestRows<F>> {
-        let same =
-            |one: &Path, other: &Path| one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other));
         if let Some(test) = &self.test
-            && training.into_iter().any(|file| same(file, test))
+            && let Ok(file) = test.canonicalize()
+            && training.into_iter().any(|training| training.canonicalize().is_ok_and(|training| training == file))
         {
             bail!(
                 "--test {}: these are training rows: test rows need a file of their own, or --test-fraction 0.1 draws them",

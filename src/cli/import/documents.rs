@@ -58,7 +58,7 @@ pub struct DocumentTestArgs {
     /// The share of a test document's tokens to predict from the others [default: 0.1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub scored: Option<f64>,
-    /// The seed of the order of documents and of random draws [default: 1]
+    /// The seed of the order of documents, and of the choice of test documents and scored tokens [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
 }
@@ -118,17 +118,21 @@ fn share_or_all(typed: &str) -> Result<f64, String> {
 impl CountsArgs {
     pub fn import(&self) -> anyhow::Result<String> {
         self.output.prepare([&self.file].into_iter().chain(&self.vocabulary).map(PathBuf::as_path))?;
-        self.write()
+        self.import_prepared()
     }
 
     /// Imports into an output that is prepared.
-    pub(super) fn write(&self) -> anyhow::Result<String> {
-        let (file, found) = (&self.file, detect(&self.file)?);
-        let format = match (self.format.map(BagFormat::from), found) {
-            (Some(typed), Some(found)) if typed != found => {
-                bail!("{}: this looks like {}, not like {} as --format says", file.display(), found.name(), typed.name())
+    pub(super) fn import_prepared(&self) -> anyhow::Result<String> {
+        let (file, detected) = (&self.file, detect(&self.file)?);
+        let format = match (self.format.map(BagFormat::from), detected) {
+            (Some(typed), Some(detected)) if typed != detected => {
+                let (name, typed) = (detected.name(), typed.name());
+                bail!(
+                    "{}: this looks like {name}, not like {typed} as --format says: remove --format to import it as {name}",
+                    file.display()
+                )
             }
-            (typed, found) => typed.or(found),
+            (typed, detected) => typed.or(detected),
         };
         let Some(format) = format else {
             bail!(
@@ -151,11 +155,11 @@ impl TextArgs {
     pub fn import(&self) -> anyhow::Result<String> {
         let words = self.words.vocabulary.iter().chain(&self.words.stop_words);
         self.output.prepare(self.files.iter().chain(words).map(PathBuf::as_path))?;
-        self.write()
+        self.import_prepared()
     }
 
     /// Imports into an output that is prepared.
-    pub(super) fn write(&self) -> anyhow::Result<String> {
+    pub(super) fn import_prepared(&self) -> anyhow::Result<String> {
         let input = Input::Text(Text { inputs: self.files.clone(), vocabulary: self.words.vocabulary()? });
         self.test.import(input, &self.output.output)
     }
@@ -203,8 +207,8 @@ impl DocumentTestArgs {
             scored_share: self.scored.unwrap_or(DEFAULT_SCORED),
             seed: Seed(self.seed.unwrap_or(1)),
         };
-        let found = import_corpus(&import, output)?;
-        describe(output, &import.input, &found)
+        let report = import_corpus(&import, output)?;
+        describe(output, &import.input, &report)
     }
 }
 
@@ -219,12 +223,13 @@ pub fn detect(path: &Path) -> anyhow::Result<Option<BagFormat>> {
     Ok(BagFormat::detect(path)?)
 }
 
-/// Refuses a table with hardly any numbers, which probably is text. The first line may be a header.
+/// Refuses a table with hardly any numbers, which probably is text. The first of several lines may be a header, so it does not count.
 ///
 /// # Errors
 /// For such a file, and when it cannot be read.
 pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     const LINES: usize = 100;
+    // A table with one column of numbers beside seven of text has this share. Prose has fewer numbers among its words.
     const MIN_SHARE: f64 = 0.125;
     let lines = Source::first_lines(path, LINES)?;
     let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
@@ -245,7 +250,7 @@ pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<String> {
+fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result<String> {
     let corpus = Corpus::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let split = |split| {
@@ -258,50 +263,56 @@ fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<
         ", without names: give them with `mpibayes import counts --vocabulary FILE`"
     };
     let mut lines = vec![("task", "topics".to_owned())];
-    if let (Input::Text(text), Some(found)) = (input, &found.text) {
-        lines.extend(describe_text(text, found));
+    if let (Input::Text(text), Some(text_report)) = (input, &report.text) {
+        lines.extend(describe_text(text, text_report));
     }
     lines.push(("train", split(Split::Train)));
     lines.push(match corpus.documents(Split::Test) {
         0 => ("test", "none: runs cannot evaluate topics; draw some with --test-fraction SHARE".into()),
-        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored_tokens))),
+        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(report.scored_tokens))),
     });
     lines.push(("words", format!("{}{without_names}", text::count(corpus.words()))));
-    if found.empty > 0 {
-        lines.push(("left out", format!("{} without a word", text::counted(found.empty, "document"))));
+    if report.empty > 0 {
+        lines.push(("left out", format!("{} without a word", text::counted(report.empty, "document"))));
     }
     lines.push(("digest", text::short_digest(corpus.digest()).to_owned()));
-    let look = look_at_words(found).map_or_else(String::new, |look| format!("look: {look}\n"));
-    Ok(format!("wrote {} ({})\n{}{look}", path.display(), text::bytes(size), text::pairs(&lines)))
+    let note = note_on_words(input, report).map_or_else(String::new, |note| format!("note: {note}\n"));
+    Ok(format!("wrote {} ({})\n{}{note}", path.display(), text::bytes(size), text::pairs(&lines)))
 }
 
-/// A sentence about words that are left out although they are most of the text.
-fn look_at_words(found: &CorpusReport) -> Option<&'static str> {
-    let VocabularyReport::Chosen(chosen) = &found.text.as_ref()?.words else { return None };
-    (chosen.common.words > chosen.kept.words).then_some(
-        "more words are left out because they occur in most documents than are kept: raise --most-share, up to 1, if they are no stop words",
-    )
+/// A sentence if more different words are left out as common than are kept.
+fn note_on_words(input: &Input, report: &CorpusReport) -> Option<String> {
+    let VocabularyReport::Chosen(chosen) = &report.text.as_ref()?.words else { return None };
+    let Input::Text(Text { vocabulary: Vocabulary::Chosen { choice, .. }, .. }) = input else { return None };
+    let (common, kept) = (chosen.common.words, chosen.kept.words);
+    (common > kept).then(|| {
+        let (common, kept, share) = (text::count(common), text::count(kept), choice.most_share);
+        format!(
+            "{common} words are left out by --most-share {share}, more than the {kept} that are kept: raise it, up to 1, unless they are \
+             stop words"
+        )
+    })
 }
 
 /// What the text contains, and which of its words are left out.
-fn describe_text(text: &Text, found: &TextReport) -> Vec<(&'static str, String)> {
-    let documents = [(found.lines, "one per line"), (found.files - found.not_text, "one per file")];
+fn describe_text(text: &Text, text_report: &TextReport) -> Vec<(&'static str, String)> {
+    let documents = [(text_report.lines, "one per line"), (text_report.files - text_report.not_text, "one per file")];
     let documents = documents.iter().filter(|(number, _)| *number > 0);
     let documents: Vec<String> =
         documents.map(|(number, how)| format!("{}, {how}", text::counted(*number, "document"))).collect();
     let mut lines = vec![("text", documents.join("; "))];
-    if let (1.., Some(first)) = (found.not_text, &found.first_not_text) {
+    if let (1.., Some(first)) = (text_report.not_text, &text_report.first_not_text) {
         lines.push((
             "skipped",
-            format!("{} without text; the first is {}", text::counted(found.not_text, "file"), first.display()),
+            format!("{} without text; the first is {}", text::counted(text_report.not_text, "file"), first.display()),
         ));
     }
-    if found.not_utf_8 > 0 {
+    if text_report.not_utf_8 > 0 {
         let what = "with bytes that are not UTF-8, read as Latin-1";
-        lines.push(("Latin-1", format!("{} {what}", text::counted(found.not_utf_8, "document"))));
+        lines.push(("Latin-1", format!("{} {what}", text::counted(text_report.not_utf_8, "document"))));
     }
     let sum = |sum: WordTotals| format!("{}, {}", text::counted(sum.words, "word"), text::counted(sum.tokens, "token"));
-    match (found.words, &text.vocabulary) {
+    match (text_report.words, &text.vocabulary) {
         (VocabularyReport::Chosen(chosen), Vocabulary::Chosen { shortest, choice }) => {
             lines.push(("seen", format!("{}, of {shortest} letters or more", sum(chosen.seen))));
             let least = text::count(choice.least_documents);
@@ -317,9 +328,9 @@ fn describe_text(text: &Text, found: &TextReport) -> Vec<(&'static str, String)>
             }
             lines.push(("kept", sum(chosen.kept)));
         }
-        (VocabularyReport::Given { tokens, found }, _) => {
+        (VocabularyReport::Given { tokens, found: totals }, _) => {
             lines.push(("seen", text::counted(tokens, "token")));
-            lines.push(("kept", format!("{} of the vocabulary", sum(found))));
+            lines.push(("kept", format!("{} of the vocabulary", sum(totals))));
         }
         _ => {}
     }

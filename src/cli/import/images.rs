@@ -108,11 +108,9 @@ impl ImagesArgs {
             "{}: --coarse-labels is for CIFAR-100, and this is an IDX file: remove it",
             images.display()
         );
-        ensure!(
-            self.test_images.is_some() == self.test_labels.is_some(),
-            "{}: test images in an IDX file need their labels: give them with --test-labels FILE",
-            images.display()
-        );
+        if let (Some(test), None) = (&self.test_images, &self.test_labels) {
+            bail!("{}: test images in an IDX file need their labels: give them with --test-labels FILE", test.display());
+        }
         let test = self.test_images.as_deref().zip(self.test_labels.as_deref());
         idx((images, labels), test, self.rows, self.scaling, &self.output.output)
     }

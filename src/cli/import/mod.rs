@@ -176,7 +176,7 @@ impl ImportArgs {
                 );
             }
             let split = self.document_test()?;
-            return TextArgs::with_defaults(files.clone(), prepared, split).write();
+            return TextArgs::with_defaults(files.clone(), prepared, split).import_prepared();
         }
         if files.iter().all(|file| is_named_table(file)) {
             return rows::table(files, layout, rows, test, output);
@@ -204,7 +204,8 @@ impl ImportArgs {
         }
         if documents::detect(file)?.is_some() {
             let split = self.document_test()?;
-            return CountsArgs { file: file.clone(), format: None, output: prepared, vocabulary: None, test: split }.write();
+            return CountsArgs { file: file.clone(), format: None, output: prepared, vocabulary: None, test: split }
+                .import_prepared();
         }
         if is_libsvm(file)? {
             return rows::libsvm(file, None, rows, test, output);
@@ -226,12 +227,17 @@ impl ImportArgs {
             let names = ArrayNames { targets: Some(labels.into()), test_targets: test_labels.clone(), ..ArrayNames::default() };
             return rows::arrays(file, &names, rows, test, output);
         }
-        let has_more = test.test_fraction.is_some() || test.test_rows.is_some() || rows.task.is_some();
-        ensure!(
-            !has_more && test.test.is_some() == test_labels.is_some(),
-            "{}: images take test images by --test FILE --test-labels FILE, and are classified",
-            file.display()
-        );
+        for (is_given, option) in [(test.test_fraction.is_some(), "--test-fraction"), (test.test_rows.is_some(), "--test-rows")] {
+            ensure!(
+                !is_given,
+                "{}: {option} is not for IDX files: give test images with --test FILE --test-labels FILE",
+                file.display()
+            );
+        }
+        ensure!(rows.task.is_none(), "{}: --task is not for IDX files, whose images are classified: remove it", file.display());
+        if let (Some(test), None) = (&test.test, test_labels) {
+            bail!("{}: test images in an IDX file need their labels: give them with --test-labels FILE", test.display());
+        }
         images::idx((file, labels), test.test.as_deref().zip(test_labels.as_deref()), None, rows.scaling, output)
     }
 

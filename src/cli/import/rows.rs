@@ -217,8 +217,8 @@ pub fn table(files: &[PathBuf], layout: &LayoutArgs, rows: &RowArgs, test: &Test
         scaling,
     };
     let warnings = import_table(&import, output)?;
-    let look: String = warnings.iter().map(|warning| format!("look: {warning}\n")).collect();
-    Ok(describe(output, scaling)? + &look)
+    let notes: String = warnings.iter().map(|warning| format!("note: {warning}\n")).collect();
+    Ok(describe(output, scaling)? + &notes)
 }
 
 /// Imports a LIBSVM file and describes the dataset.

@@ -64,6 +64,16 @@ fn an_idx_import_says_what_it_made() {
     assert!(refused.contains("images need their labels: give them with --labels FILE"), "{refused}");
     let detected = import(&args(folder.path(), "@images --labels @labels -o @j.h5")).unwrap();
     assert_eq!(detected.replace("j.h5", "i.h5"), said);
+    for (option, says) in [
+        ("--test-fraction 0.5", "images: --test-fraction is not for IDX files"),
+        ("--test-rows @labels", "images: --test-rows is not for IDX files"),
+        ("--task classification", "images: --task is not for IDX files, whose images are classified"),
+        ("--test @labels", "labels: test images in an IDX file need their labels"),
+    ] {
+        let typed = format!("@images --labels @labels {option} -o @n.h5");
+        let refused = import(&args(folder.path(), &typed)).unwrap_err().to_string();
+        assert!(refused.contains(says), "{typed}: {refused}");
+    }
 }
 
 #[test]
@@ -89,7 +99,7 @@ fn a_cifar_import_and_a_folder_of_png_files_say_what_they_made() {
     }
     for (typed, says) in [
         ("images @images -o @n.h5", "images: images in an IDX file need their labels: give them with --labels FILE"),
-        ("images @images --labels @labels --test-images @images -o @n.h5", "give them with --test-labels FILE"),
+        ("images @images --labels @labels --test-images @train.bin -o @n.h5", "train.bin: test images in an IDX file need"),
         ("images @images @images --labels @labels -o @n.h5", "an IDX file has all images: import it alone"),
         ("images @images --labels @labels --coarse-labels -o @n.h5", "--coarse-labels is for CIFAR-100"),
         ("images @train.bin --labels @labels -o @n.h5", "train.bin: --labels is for IDX files"),
@@ -234,6 +244,9 @@ fn text_becomes_a_corpus_and_says_what_it_left_out() {
     ] {
         assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
     }
+    let said = import(&args(folder.path(), "text @fables.txt --least-documents 1 --most-share 0.4 -o @r.h5")).unwrap();
+    let note = "note: 4 words are left out by --most-share 0.4, more than the 3 that are kept: raise it";
+    assert!(said.contains(note), "{said}");
     // A vocabulary leaves no words to choose.
     let said = import(&args(folder.path(), "text @news --vocabulary @words.txt -o @f.h5")).unwrap();
     for line in [

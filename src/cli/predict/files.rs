@@ -136,7 +136,11 @@ pub(super) fn predict_images(args: &PredictArgs, predictor: &mut Predictor, outp
     let path = &args.data;
     let mut images = Idx::open(Source::open(path)?)?;
     let (size, width) = (images.row_size(), predictor.columns);
-    ensure!(size == width, "{}: these images have {size} pixels, but the run has {width} features", path.display());
+    ensure!(
+        size == width,
+        "{}: these images have {size} pixels, but the run has {width} features: scale them to the size of the training images",
+        path.display()
+    );
     let mut rows = Rows::new(path, predictor, output);
     let read = images.rows(|row| rows.push((0..).zip(row.iter().copied().map(f64::from)), None, Place::File));
     rows.finish(read)

@@ -49,8 +49,8 @@ impl<'a, 'b> Rows<'a, 'b> {
     /// Counts the row at this place if one of its features, which have these names, is far from those of most training rows.
     pub(super) fn look_for_far_feature(&mut self, row: &[f64], names: &[String], place: Place) {
         if let Some(feature) = self.predictor.far_feature(row) {
-            let what = format!("{:?} is {}", names.get(feature).map_or("", String::as_str), row[feature]);
-            self.output.count_far(|| DataError::content(self.path, place, what).to_string());
+            let what = || format!("{:?} is {}", names[feature], row[feature]);
+            self.output.count_far(|| DataError::content(self.path, place, what()).to_string());
         }
     }
 

@@ -117,7 +117,7 @@ pub fn run(args: &ScaleArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let whole = CheckedRun::read(args, registry, None)?;
     ensure!(
         !(args.weak && whole.report.dedicated),
-        "--weak needs one agent on each rank, and with cluster.dedicated one rank has no agents"
+        "--weak needs one agent on each rank, and with cluster.dedicated one rank has no agents: add --set cluster.dedicated=false"
     );
     let measured = runs_of_series(args, &whole)?;
     results::listen();
@@ -206,7 +206,11 @@ fn runs_of_series(args: &ScaleArgs, whole: &CheckedRun) -> anyhow::Result<Series
     };
     let series = Series::of(&SeveralRuns::open(&args.runs)?.results, &common)?;
     if let (Some(asked), Some(measured)) = (args.threads, series.threads) {
-        ensure!(asked == measured, "--threads {asked}: the ranks of these runs have {}", text::counted(measured, "thread"));
+        let threads = text::counted(measured, "thread");
+        ensure!(
+            asked == measured,
+            "--threads {asked}: the ranks of these runs have {threads}: leave --threads out, or give {measured}"
+        );
     }
     Ok(series)
 }

@@ -1,14 +1,14 @@
 //! `mpibayes sweep`: carries out a grid of runs, alone or on all ranks of a job, and collects their results in one table.
 
-mod part;
 mod planned;
 mod state;
 mod table;
+mod task_share;
 
-use self::part::{Part, parse_part, part_of_array};
 use self::planned::{Ended, PlannedRun};
 use self::state::SweepState;
 use self::table::ResultTable;
+use self::task_share::{TaskShare, parse_task, share_in_array};
 use super::exit_codes::STOPPED;
 use super::job_args::{JobArgs, TimeLimit};
 use super::output::{print, print_error};
@@ -55,8 +55,8 @@ pub struct SweepArgs {
     #[arg(long, conflicts_with_all = ["task", "collect", "csv"])]
     pub list: bool,
     /// Carry out only every M-th run, starting at the N-th [default: all runs; in a Slurm job array, the share of the task]
-    #[arg(long, value_name = "N/M", value_parser = parse_part, conflicts_with_all = ["collect", "csv"])]
-    pub task: Option<Part>,
+    #[arg(long, value_name = "N/M", value_parser = parse_task, conflicts_with_all = ["collect", "csv"])]
+    pub task: Option<TaskShare>,
     /// Run nothing: write the table of the finished runs, and list the missing ones
     #[arg(long)]
     pub collect: bool,
@@ -164,13 +164,13 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         "{}: this is the folder of a run, not of a sweep: choose another --output",
         folder.display()
     );
-    let part = match (args.task, args.list || args.collect) {
+    let share = match (args.task, args.list || args.collect) {
         (Some(task), _) => Some(task),
         (None, true) => None,
-        (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
+        (None, false) => share_in_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")), !args.list)?;
-    Ok(SweepState { sweep, folder, part, reporting: args.job.reporting(), table, running: 0, has_unreadable: false })
+    Ok(SweepState { sweep, folder, share, reporting: args.job.reporting(), table, running: 0, has_unreadable: false })
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.

@@ -1,9 +1,10 @@
 //! What rank 0 knows of a sweep: the states of its runs, the marks of those that failed, the messages, the table of results.
 
-use super::part::Part;
 use super::planned::{Ended, PlannedRun};
 use super::table::ResultTable;
+use super::task_share::TaskShare;
 use crate::cli::exit_codes::STOPPED;
+use crate::cli::output::print_error;
 use crate::config::sweep::Sweep;
 use crate::config::{ConfigError, Registry, Run};
 use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
@@ -15,7 +16,7 @@ use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The mark of a run that was begun, and neither ended nor failed by itself.
+/// The mark while a run is carried out. If a later job finds it, the job died during the run.
 const ENDED_DURING_RUN: &str = "the job ended during this run";
 
 /// A run whose settings and data were checked.
@@ -25,8 +26,8 @@ type CheckedRun = (Run, CheckReport);
 pub(super) struct SweepState {
     pub sweep: Sweep,
     pub folder: PathBuf,
-    /// The part of the runs that is this job's, if not all.
-    pub part: Option<Part>,
+    /// The share of the runs that is this job's, if not all.
+    pub share: Option<TaskShare>,
     /// How messages are printed.
     pub reporting: Reporting,
     pub table: ResultTable,
@@ -38,13 +39,15 @@ pub(super) struct SweepState {
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RunState {
     Finished,
-    /// This job carries it out.
-    Running(String),
+    /// The job of this name, usually another one, is carrying it out.
+    Running {
+        job: String,
+    },
     Begun,
     Failed(String),
-    Missing,
+    NotBegun,
     /// Its folder holds another run.
     Refused {
         /// In a few words.
@@ -55,7 +58,7 @@ pub(super) enum State {
 }
 
 impl SweepState {
-    /// The file that marks a started or failed run, until the run is saved or finished.
+    /// The file that marks a started or failed run, until the run is stopped with a checkpoint, or finished.
     fn mark(&self, name: &str) -> PathBuf {
         self.folder.join("failed").join(format!("{name}.txt"))
     }
@@ -66,37 +69,37 @@ impl SweepState {
     }
 
     /// The names of all runs with their states.
-    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(String, State)>> {
+    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(String, RunState)>> {
         let checked = self.check_all(registry)?;
         let named = self.sweep.points.iter().zip(&checked);
         Ok(named.map(|(point, run)| (point.name.clone(), self.state(&point.name, run, registry))).collect())
     }
 
-    fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> State {
+    fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> RunState {
         let folder = self.folder.join(name);
         let used = folder_use(run, report.data_identity(), &folder, registry);
         if let Err(JobError::Results(error)) = &used
             && let Some(why) = other_run(error)
         {
-            return State::Refused { why, error: error.to_string() };
+            return RunState::Refused { why, error: error.to_string() };
         }
         if let Some(job) = job_using(&folder) {
-            return State::Running(job);
+            return RunState::Running { job };
         }
         match (std::fs::read_to_string(self.mark(name)), used) {
-            (Ok(mark), _) => State::Failed(match mark.trim_end() {
-                // A job with several ranks ends with the run that fails, and notes why with the run.
+            (Ok(mark), _) => RunState::Failed(match mark.trim_end() {
+                // Under MPI a fault ends the whole job before the reason gets here; it is in the run's folder.
                 ENDED_DURING_RUN => why_ended(&folder).unwrap_or_else(|| ENDED_DURING_RUN.to_owned()),
                 why => why.to_owned(),
             }),
-            (Err(_), Ok(FolderUse::Nothing)) => State::Finished,
-            (Err(_), Ok(FolderUse::Begin)) => State::Missing,
+            (Err(_), Ok(FolderUse::Nothing)) => RunState::Finished,
+            (Err(_), Ok(FolderUse::Begin)) => RunState::NotBegun,
             // A folder that cannot be read is reported when the run is started.
-            (Err(_), Ok(FolderUse::Resume) | Err(_)) => State::Begun,
+            (Err(_), Ok(FolderUse::Resume) | Err(_)) => RunState::Begun,
         }
     }
 
-    /// The runs of this job, those that failed before last. All of them are checked before any begins.
+    /// The runs of this job; those that failed earlier come last. All of them are checked before any begins.
     ///
     /// # Errors
     /// If a run is wrong, or its folder holds another one.
@@ -108,31 +111,34 @@ impl SweepState {
         let checked = self.check_all(registry)?;
         let notes = notes_on_sweep(&self.sweep, checked.iter().map(|(_, report)| report));
         for (number, (checked, point)) in checked.iter().zip(&self.sweep.points).enumerate() {
-            // The folders of other tasks are not touched: these may be about to take them.
-            if self.part.is_some_and(|share| !share.has(number)) {
+            // The folders of other tasks' runs are left alone: those tasks may be starting them now.
+            if self.share.is_some_and(|share| !share.carries_out(number)) {
                 continue;
             }
             let state = self.state(&point.name, checked, registry);
-            let run = || checked.0.clone();
+            let asked = checked.0.clone();
             // A folder that cannot be read is reported when the run is started.
-            let run = made_longer(run(), &self.folder.join(&point.name), registry).unwrap_or_else(|_| run());
+            let run = made_longer(asked.clone(), &self.folder.join(&point.name), registry).unwrap_or(asked);
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
-            let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == State::Finished };
+            let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == RunState::Finished };
             match state {
-                State::Refused { error, .. } => refused.push(error),
-                State::Failed(_) => again.push(planned),
-                State::Running(job) => running.push((planned, job)),
-                State::Finished | State::Begun | State::Missing => plan.push(planned),
+                RunState::Refused { error, .. } => refused.push(error),
+                RunState::Failed(_) => again.push(planned),
+                RunState::Running { job } => running.push((planned, job)),
+                RunState::Finished | RunState::Begun | RunState::NotBegun => plan.push(planned),
             }
         }
-        if let [first, others @ ..] = refused.as_slice() {
-            let others = others.iter().map(|why| format!("\nmpibayes: {why}")).collect::<String>();
-            bail!("{first}{others}\nmpibayes: no run was begun");
+        if !refused.is_empty() {
+            refused.into_iter().for_each(|why| print_error(&anyhow!(why)));
+            bail!("no run was begun");
         }
         plan.append(&mut again);
-        let whose =
-            self.part.map_or_else(String::new, |part| format!(", {} of them in task {}/{}", plan.len(), part.task, part.tasks));
-        let all = text::counted(self.sweep.points.len(), "run");
+        let runs = self.sweep.points.len();
+        let whose = match self.share {
+            Some(share) => format!(", {} of them in task {}/{}", share.size(runs), share.task, share.tasks),
+            None => String::new(),
+        };
+        let all = text::counted(runs, "run");
         self.sweep.notes.iter().chain(&notes).for_each(|note| self.reporting.print(&format!("note: {note}")));
         let keys = self.sweep.keys.join(", ");
         self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
@@ -180,7 +186,7 @@ impl SweepState {
             }
             _ => {}
         }
-        // Goes if nothing else is in it.
+        // Removes the folder of marks if it is empty.
         drop(mark.parent().map(std::fs::remove_dir));
         if matches!(ended, Ended::Stopped) {
             return self.stopped(run).map(drop);
@@ -196,7 +202,7 @@ impl SweepState {
         let already = if run.is_finished { " already" } else { "" };
         self.reporting.print(&format!("{title}: finished{already}{}", self.headline(run.number, &summary)));
         // The tasks of an array would overwrite each other's tables.
-        if self.part.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
+        if self.share.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
     }
 
     pub fn stopped(&self, run: &PlannedRun) -> anyhow::Result<ExitCode> {
@@ -205,9 +211,12 @@ impl SweepState {
     }
 
     pub fn finish(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
-        let table = match self.part {
+        // Without results of our own, keep the table that an earlier job wrote.
+        let writes_table = self.share.is_none() && self.table.runs() > 0;
+        let table = match self.share {
             Some(_) => "`mpibayes sweep FILE.toml --collect` writes the table".into(),
-            None => self.table.path().display().to_string(),
+            None if writes_table => format!("the table is {}", self.table.path().display()),
+            None => "no table was written".into(),
         };
         self.reporting.print(&format!("{} finished, {} failed; {table}", runs - failed.len(), failed.len()));
         for name in failed {
@@ -215,13 +224,12 @@ impl SweepState {
         }
         if self.running > 0 {
             let running = text::counted(self.running, "run");
-            self.reporting.print(&format!("{running} left to other jobs; the same command carries out what they leave"));
+            self.reporting.print(&format!("{running} left to other jobs: run the command again when those jobs have ended"));
         }
-        if self.part.is_none() && runs - failed.len() > 1 {
+        if self.share.is_none() && runs - failed.len() > 1 {
             self.reporting.print(&format!("`mpibayes compare {}` compares the runs", self.folder.display()));
         }
-        // A table of all runs may be there, of which others carry out some now.
-        if self.part.is_none() && self.table.runs() > 0 { self.table.write(&self.sweep) } else { Ok(()) }
+        if writes_table { self.table.write(&self.sweep) } else { Ok(()) }
     }
 
     /// Adds the results of a run to the table.
@@ -246,40 +254,40 @@ impl SweepState {
         text
     }
 
-    /// Writes the table of the finished runs. Returns what to print, and whether none is missing.
+    /// Writes the table of the finished runs. Returns what to print, and whether the table has all runs.
     pub fn collect(&mut self, registry: &Registry) -> anyhow::Result<(String, bool)> {
-        let mut missing = Vec::new();
+        let mut not_in_table = Vec::new();
         for (number, (name, state)) in self.states(registry)?.into_iter().enumerate() {
             match state {
-                State::Finished => {
+                RunState::Finished => {
                     if let Err(error) = self.add(number, &name) {
-                        missing.push((name, format!("its results cannot be read: {error:#}")));
+                        not_in_table.push((name, format!("its results cannot be read: {error:#}")));
                     }
                 }
-                state => missing.push((name, state.to_string())),
+                state => not_in_table.push((name, state.to_string())),
             }
         }
         let all = text::counted(self.sweep.points.len(), "run");
         let mut said = match self.table.runs() {
-            // A table of other runs may be there.
+            // Without results of our own, keep the table that an earlier job wrote.
             0 => "none of the runs is finished: no table was written\n".to_owned(),
             runs => {
                 self.table.write(&self.sweep)?;
                 format!("wrote {}: {} of {all}\n", self.table.path().display(), text::count(runs))
             }
         };
-        if !missing.is_empty() {
+        if !not_in_table.is_empty() {
             said.push_str("missing:\n");
-            said.push_str(&text::pairs(&missing));
+            said.push_str(&text::pairs(&not_in_table));
         }
         said.push_str(&self.note_on_others());
-        Ok((said, missing.is_empty()))
+        Ok((said, not_in_table.is_empty()))
     }
 
     /// The runs with their states.
     pub fn list(&self, registry: &Registry) -> anyhow::Result<String> {
         let states = self.states(registry)?;
-        let is_refused = |(_, state): &(String, State)| matches!(state, State::Refused { .. });
+        let is_refused = |(_, state): &(String, RunState)| matches!(state, RunState::Refused { .. });
         let refused = match states.iter().filter(|state| is_refused(state)).count() {
             0 => String::new(),
             count => format!(
@@ -293,23 +301,27 @@ impl SweepState {
         Ok(format!("{all} over {keys}, in {folder}\n{}{refused}{}", text::pairs(&lines), self.note_on_others()))
     }
 
-    /// A note on runs in the folder that are none of the sweep: the file may have changed, and the names of runs with it.
+    /// A note on runs in the folder that are not runs of this sweep, if there are any.
     fn note_on_others(&self) -> String {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
         let names = entries.filter(|entry| config_file(&entry.path()).exists()).map(|entry| entry.file_name());
         let others = names.filter(|name| self.sweep.points.iter().all(|point| name != point.name.as_str())).count();
         match others {
             0 => String::new(),
+            1 => format!(
+                "note: 1 folder in {} is not a run of this sweep (its keys may have changed): delete it or choose another --output\n",
+                self.folder.display()
+            ),
             others => format!(
-                "note: {} in {} belong to no run of this file, which names its runs after the keys that vary\n",
-                text::counted(others, "other run"),
+                "note: {} in {} are not runs of this sweep (its keys may have changed): delete them or choose another --output\n",
+                text::counted(others, "folder"),
                 self.folder.display()
             ),
         }
     }
 }
 
-/// What the run in a folder has of its own, if it is another one than asked for.
+/// How the run in the folder differs from the wanted one, if it does.
 fn other_run(error: &ResultsError) -> Option<String> {
     match error {
         ResultsError::OtherRun { differs, .. } => Some(format!("other settings: {differs}")),
@@ -318,14 +330,14 @@ fn other_run(error: &ResultsError) -> Option<String> {
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for RunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
-            Self::Running(job) => write!(f, "running: {job}"),
+            Self::Running { job } => write!(f, "running: {job}"),
             Self::Begun => f.write_str("begun"),
             Self::Failed(why) => write!(f, "failed: {why}"),
-            Self::Missing => f.write_str("not begun"),
+            Self::NotBegun => f.write_str("not begun"),
             Self::Refused { why, .. } => f.write_str(why),
         }
     }

@@ -6,7 +6,7 @@ use crate::partial::{PartialFile, folder_of};
 use crate::report::communication::Communication;
 use crate::report::summary::Summary;
 use crate::results::{AgentBytes, BYTES, HISTORY, METRICS, ResultFile, TRAFFIC, Table, XAxis, is_axis};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const FIRST_COLUMN: &str = "run";
 /// The table of the runs that are finished.
 pub(super) struct ResultTable {
     path: PathBuf,
-    /// The rows of finished runs, by the number of the run.
+    /// The rows of finished runs, by the number of the run, from 0.
     rows: BTreeMap<usize, Vec<Row>>,
     /// Names of columns, in the order in which they came.
     columns: Vec<String>,
@@ -93,8 +93,8 @@ impl ResultTable {
         let fixed = ["step".to_owned(), "final".to_owned()];
         let first = [FIRST_COLUMN.to_owned()];
         csv.write_record(first.iter().chain(&sweep.keys).chain(&fixed).chain(&self.columns)).with_context(place)?;
-        for (&number, rows) in &self.rows {
-            let Some(point) = sweep.points.get(number) else { bail!("there is no run {number}") };
+        let finished = sweep.points.iter().enumerate().filter_map(|(number, point)| Some((point, self.rows.get(&number)?)));
+        for (point, rows) in finished {
             for row in rows {
                 let mut cells = vec![point.name.clone()];
                 cells.extend(point.labels.iter().cloned());

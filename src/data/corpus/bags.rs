@@ -316,7 +316,8 @@ fn read_lda_c(source: Source<'_>, known_words: Option<u32>, each: &mut DocumentS
             entries.push((word, count));
         }
         if entries.len() as u64 != expected {
-            return Err(line_error(format!("{expected} words are promised, and {} come", entries.len())));
+            let what = format!("the line begins with {expected}, but has {} word:count pairs: correct the number", entries.len());
+            return Err(line_error(what));
         }
         entries.retain(|&(_, count)| count > 0);
         sizes.documents += 1;

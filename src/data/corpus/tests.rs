@@ -220,7 +220,7 @@ fn bad_documents_have_their_message() {
         refused(&place, &import(&place, text, Some(WORDS), BagFormat::Docword), &says);
     }
     for (text, says) in [
-        ("2 0:1\n", ["line 1", "2 words are promised, and 1 come"]),
+        ("2 0:1\n", ["line 1", "the line begins with 2, but has 1 word:count pairs"]),
         ("1 3:1\n", ["line 1", "words 0 to 2"]),
         ("1 0\n", ["line 1", "word:count"]),
         ("2 0:9000000 1:9000000\n", ["line 1", "more than 16777215 tokens"]),

@@ -67,7 +67,9 @@ impl Dataset {
             );
             return Err(wrong(what));
         }
-        let task = Task::named(&task).ok_or_else(|| wrong(format!("the task {task:?} is unknown to this program")))?;
+        let task = Task::named(&task).ok_or_else(|| {
+            wrong(format!("the task {task:?} is unknown: a newer mpibayes may have made this dataset. Import the data again"))
+        })?;
         let describe = || -> hdf5::Result<_> {
             let features = file.group("features")?;
             let shape: Vec<usize> = features.attr("shape")?.read_raw()?;
@@ -115,29 +117,31 @@ impl Dataset {
         let (shape, scaling, target, classes, recipe, extents) = describe().map_err(damaged("read the description"))?;
         let (digest, source) = (text("digest")?, text("source")?);
         let recipe: Option<Recipe> = match recipe.as_deref() {
-            Some([recipe]) => {
-                Some(serde_json::from_str(recipe).map_err(|error| wrong(format!("its columns are described wrongly: {error}")))?)
-            }
+            Some([recipe]) => Some(serde_json::from_str(recipe).map_err(|error| {
+                wrong(format!("the description of its columns cannot be read ({error}): import the data again"))
+            })?),
             _ => None,
         };
+        let inconsistent = |what: String| wrong(format!("{what}: the file is damaged, import the data again"));
         let extra = recipe.as_ref().map_or(0, |recipe: &Recipe| recipe.extra().count());
         let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(0);
         match &scaling {
             _ if features <= extra => {
-                return Err(wrong(format!("rows of shape {shape:?} have no features, or too many")));
+                return Err(inconsistent(format!("rows of shape {shape:?} have no features, or too many")));
             }
             FeatureScaling::Dense { scale, offset, .. } if scale.len() != features || offset.len() != features => {
                 let what = format!("{} scales do not fit {} offsets and rows of shape {shape:?}", scale.len(), offset.len());
-                return Err(wrong(what));
+                return Err(inconsistent(what));
             }
             FeatureScaling::Dense { rotation: Some(rotation), .. } if rotation.dim() != (features, features) => {
-                return Err(wrong(format!("a rotation of shape {:?} does not fit rows of shape {shape:?}", rotation.shape())));
+                let what = format!("a rotation of shape {:?} does not fit rows of shape {shape:?}", rotation.shape());
+                return Err(inconsistent(what));
             }
             FeatureScaling::Sparse { .. } if features > MAX_FEATURES as usize => {
                 return Err(wrong(format!("rows of {features} features: sparse rows have at most {MAX_FEATURES}")));
             }
             FeatureScaling::Sparse { column, scale } if column.len() != scale.len() || !column.is_sorted() => {
-                return Err(wrong(format!("{} scales do not fit {} ascending columns", scale.len(), column.len())));
+                return Err(inconsistent(format!("{} scales do not fit {} ascending columns", scale.len(), column.len())));
             }
             _ => {}
         }
@@ -146,8 +150,8 @@ impl Dataset {
             Some((scale, offset)) => match (&scale[..], &offset[..]) {
                 (&[scale], &[offset]) if f64::is_normal(scale) && scale > 0.0 && f64::is_finite(offset) => (scale, offset),
                 _ => {
-                    return Err(wrong(format!(
-                        "targets of scale {scale:?} and offset {offset:?}: one number each, the scale above 0"
+                    return Err(inconsistent(format!(
+                        "targets have the scale {scale:?} and the offset {offset:?}, not one number each with a scale above 0"
                     )));
                 }
             },
@@ -160,12 +164,12 @@ impl Dataset {
                 FeatureScaling::Sparse { .. } => lengths[0] == lengths[1],
             };
             if !fits || targets != [count] {
-                return Err(wrong(format!("features of shape {lengths:?} and targets of shape {targets:?} do not fit")));
+                return Err(inconsistent(format!("features of shape {lengths:?} and targets of shape {targets:?} do not fit")));
             }
             *rows = count;
         }
         if rows[0] == 0 {
-            return Err(wrong("there are no training rows".into()));
+            return Err(wrong("there are no training rows: import the data again".into()));
         }
         let path = path.to_path_buf();
         Ok(Self { path, file, task, digest, source, shape, rows, classes, recipe, scaling, target })

@@ -23,7 +23,8 @@ impl Labels {
             return Ok(index);
         }
         if label.is_empty() {
-            return Err(DataError::content(path, place, "the label is empty"));
+            let what = "the label is empty: fill it in, or leave such rows out with --missing drop";
+            return Err(DataError::content(path, place, what));
         }
         let index = match u32::try_from(self.names.len()) {
             Ok(index) if self.names.len() < MAX_CLASSES => index,

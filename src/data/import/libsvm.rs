@@ -36,7 +36,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
     let mut writer = SparseWriter::new(output, import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
     let limit = match import.features {
-        Some(0) => return Err(DataError::Request("0 features: rows have at least one".into())),
+        Some(0) => return Err(DataError::Request("--features 0: must be at least 1".into())),
         Some(most) if most > MAX_FEATURES => {
             return Err(DataError::Request(format!("{most} features: a dataset may have at most {MAX_FEATURES}")));
         }

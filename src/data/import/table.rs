@@ -123,7 +123,7 @@ impl SortedLevels {
 /// If a file cannot be read, has no rows, lines of different length, a feature that is not a finite number,
 /// a test label that does not occur in the training rows, or does not have the requested test rows. No partial output remains.
 pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> {
-    let path = import.train.first().ok_or_else(|| DataError::Request("no table to import".into()))?;
+    let path = import.train.first().ok_or_else(|| DataError::Request("name the table to import".into()))?;
     let layout = import.layout()?;
     if !import.columns.classes.is_empty() && import.task != Task::Classification {
         return Err(DataError::Request("an order of classes is for classifications: this is none".into()));
@@ -472,10 +472,7 @@ impl TableImport {
                 let what = format!("--reference {column}={wanted}: {column:?} is no column of --categorical");
                 return Err(DataError::Request(what));
             };
-            // A number may be written in several ways: 2 and 2.0.
-            let is_same_number = |name: &String| name.parse::<f64>().is_ok_and(|number| wanted.parse() == Ok(number));
-            let place =
-                sorted.names.iter().position(|name| name == wanted).or_else(|| sorted.names.iter().position(is_same_number));
+            let place = Levels::known(&sorted.names).find(wanted.as_bytes()).and_then(|code| usize::try_from(code).ok());
             let Some(place) = place else {
                 let known = listed(&sorted.names);
                 return Err(DataError::Request(format!(

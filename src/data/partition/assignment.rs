@@ -43,8 +43,11 @@ impl ShardAssignment {
     /// # Errors
     /// If there are no agents, or more agents than training rows. Agents without test rows are allowed.
     pub fn equal(split: Split, rows: usize, agents: usize, seed: Seed) -> Result<Self> {
-        if agents == 0 || (split == Split::Train && agents > rows) {
-            let what = format!("{rows} {} rows cannot be split among {agents} agents", split.name());
+        if agents == 0 {
+            return Err(DataError::Request("there are no agents: take at least 1".into()));
+        }
+        if split == Split::Train && agents > rows {
+            let what = format!("{rows} training rows cannot be split among {agents} agents: take at most {rows} agents");
             return Err(DataError::Request(what));
         }
         let order = match split {

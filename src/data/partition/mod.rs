@@ -116,8 +116,10 @@ impl Partition {
 /// If the sizes do not suit the number of agents, or an agent would get no documents.
 pub fn document_ranges(sizes: Option<&[f64]>, documents: usize, agents: usize) -> Result<Vec<Range<usize>>> {
     let counts = counts_of_sizes(sizes.unwrap_or(&vec![1.0; agents]), documents, agents)?;
-    if counts.contains(&0) {
-        return Err(unsuitable(format!("{documents} training documents cannot be split among {agents} agents in this way")));
+    if let Some(agent) = counts.iter().position(|&count| count == 0) {
+        let remedy =
+            if agents > documents { format!("Take at most {documents} agents") } else { "Give less uneven sizes".to_owned() };
+        return Err(unsuitable(format!("it leaves agent {agent} none of the {documents} training documents. {remedy}")));
     }
     let mut end = 0;
     let range = |count: &usize| {

@@ -246,10 +246,17 @@ fn partitions_that_cannot_be_are_refused() {
         ("{ label_share = 1.5 }", 2, "label_share must be between 0 and 1, not 1.5"),
         ("{ label_share = 1 }", 6, "leaves agent 5 none of the 31"),
         ("{ dirichlet = 0 }", 2, "dirichlet must be between 1e-6 and 1e9, not 0"),
-        ("{ dirichlet = 1 }", 32, "31 train rows cannot be split among 32 agents"),
+        ("{ dirichlet = 1 }", 32, "31 training rows cannot be split among 32 agents: take at most 31"),
     ] {
         let message = table(&typed(partition), &data, agents, 1).unwrap_err().to_string();
         assert!(message.contains(says), "{partition}: {message}");
+    }
+    for (sizes, documents, agents, says) in [
+        (None, 3, 4, "leaves agent 3 none of the 3 training documents. Take at most 3 agents"),
+        (Some([1000.0, 1.0].as_slice()), 5, 2, "leaves agent 1 none of the 5 training documents. Give less uneven sizes"),
+    ] {
+        let message = document_ranges(sizes, documents, agents).unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
     }
     let numbers = Targets::Numbers(vec![1.0, 2.0, 3.0]);
     for partition in ["{ label_share = 0.8 }", "{ dirichlet = 1 }"] {

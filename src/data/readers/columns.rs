@@ -104,7 +104,7 @@ impl TableLayout {
             return Err(wrong("there are no columns".into()));
         }
         let place_of = |column: &Column| match *column {
-            Column::None => Err(DataError::Request("no column cannot be left out".into())),
+            Column::None => Err(DataError::Request("no column is given here: give its number, or its name in the header".into())),
             Column::Last => Ok(width - 1),
             Column::Number(number) if (1..=width).contains(&number) => Ok(number - 1),
             Column::Number(number) => Err(wrong(format!("there is no column {number}: the file has columns 1 to {width}"))),
@@ -124,8 +124,8 @@ impl TableLayout {
         }
         if let Some(label) = label {
             if roles[label] == Role::Dropped {
-                let what = format!("column {} is to be both the label and left out: choose", label + 1);
-                return Err(DataError::Request(what));
+                let what = "is both the label and in --drop: choose another label with --label, or do not drop it";
+                return Err(wrong(format!("column {} ({}) {what}", label + 1, fields[label])));
             }
             roles[label] = Role::Label;
         }

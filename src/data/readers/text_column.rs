@@ -31,7 +31,8 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
     };
     let mut fields = Fields::default();
     if !records.advance(delimiter)? {
-        return Err(DataError::content(path, Place::File, "the table has no header"));
+        let what = "the file has only blank lines: a header with the names of columns is needed";
+        return Err(DataError::content(path, Place::File, what));
     }
     fields.split(records.record(), delimiter);
     let header: Vec<String> = fields.iter().map(|field| String::from_utf8_lossy(field.trim_ascii()).into_owned()).collect();
@@ -64,7 +65,8 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
             return Err(records.record_error("text follows a closing quote: a quote within a field is written twice"));
         }
         if fields.len() != header.len() {
-            return Err(records.record_error(format!("{} fields, and the header has {}", fields.len(), header.len())));
+            let what = format!("{} fields, but the header has {}: make all lines alike", fields.len(), header.len());
+            return Err(records.record_error(what));
         }
         column.rows.push(value(&fields, at).map_err(|what| records.record_error(what))?);
         next_line = records.line() + lines_of(records.record());
@@ -86,7 +88,7 @@ fn read_lines(path: &Path, delimiter: Delimiter, rows: &mut Vec<String>) -> Resu
         let wrong = |what: String| DataError::content(path, Place::Line(line), what);
         fields.split(row, delimiter);
         if fields.len() > 1 {
-            return Err(wrong(format!("{} fields, and the header has 1", fields.len())));
+            return Err(wrong(format!("{} fields, but the header has 1: make all lines alike", fields.len())));
         }
         let is_header = !has_header && !row.trim_ascii().is_empty();
         if has_header {
@@ -143,8 +145,9 @@ mod tests {
         says("id,date\n1,2024\n", Some("day"), "there is no column day; the columns are id, date");
         says("id,id\n1,2\n", Some("id"), "several columns are named id");
         says("id,date\n1,2024\n\n2,2025\n", Some("date"), "line 3: this line is blank");
-        says("id,date\n1,2024\n2\n", Some("date"), "line 3: 1 fields, and the header has 2");
+        says("id,date\n1,2024\n2\n", Some("date"), "line 3: 1 fields, but the header has 2: make all lines alike");
         says("id,text,date\n1,\"Hello,2024\n2,\"World,2024\n", Some("date"), "text follows a closing quote");
         says("", None, "empty");
+        says("\n\n", None, "the file has only blank lines");
     }
 }

@@ -153,7 +153,7 @@ fn arrays_that_a_file_cannot_hold_are_refused() {
         })
     };
     drop(hdf::open(&with_array(1000)).unwrap());
-    for rows in [1 << 40, usize::MAX / 64] {
+    for rows in [1 << 20, 1 << 40, usize::MAX / 64] {
         assert_refused(
             &with_array(rows),
             &["its array 'train/empty' has the shape", "which needs ", "but the file has 0 B for it: restore the file"],
@@ -161,15 +161,26 @@ fn arrays_that_a_file_cannot_hold_are_refused() {
     }
 }
 
+/// A file may say that its numbers have one byte each, and they are read as numbers of eight.
+#[test]
+fn numbers_of_few_bytes_count_as_those_they_become() {
+    let folder = folder();
+    let with_bytes = |count: usize| {
+        file(folder.path(), |file| {
+            file.new_dataset::<u8>().chunk(1000).shape(count).create("train/empty").unwrap();
+        })
+    };
+    drop(hdf::open(&with_bytes(8 << 20)).unwrap());
+    assert_refused(&with_bytes((8 << 20) + 1), &["its array 'train/empty' has the shape [8388609], which needs 8.0 MiB"]);
+}
+
 #[test]
 fn stored_bytes_bound_the_bytes_of_an_array() {
     const MIB: u64 = 1 << 20;
     for (bytes, stored, layout, expected) in [
-        (64 * MIB, 0, Layout::Contiguous, true),
         (65 * MIB, 0, Layout::Contiguous, false),
         (65 * MIB, 64 * MIB, Layout::Contiguous, false),
         (65 * MIB, 65 * MIB, Layout::Contiguous, true),
-        (64 * MIB, 0, Layout::Chunked, true),
         (65 * MIB, 0, Layout::Chunked, false),
         (1100 * MIB, MIB, Layout::Chunked, true),
         (1100 * MIB + 1, MIB, Layout::Chunked, false),

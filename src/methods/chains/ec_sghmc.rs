@@ -1,4 +1,7 @@
 //! EC-SGHMC: chains of stochastic gradient Hamiltonian Monte Carlo with elastic coupling to a center variable.
+//!
+//! This file has the settings. The engine is [`coupled`](super::coupled); the update is
+//! [`transitions::sghmc`](crate::methods::transitions::sghmc).
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
@@ -36,8 +39,8 @@ pub struct EcSghmcSettings {
     /// Step size (ε); its square is what others call the learning rate. `"auto"` finds it as for `sghmc`; it is 0.001 with `noise = false`, a
     /// preconditioner or `scheme = "semi_implicit"`.
     pub step: Step,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning; a tenth of it, of draws
-    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. Models without a full
+    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.

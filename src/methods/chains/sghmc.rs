@@ -1,4 +1,7 @@
 //! SGHMC: independent chains of stochastic gradient Hamiltonian Monte Carlo, one for each agent.
+//!
+//! This file has the settings. The engine is [`coupled`](super::coupled), without coupling; the update is
+//! [`transitions::sghmc`](crate::methods::transitions::sghmc).
 
 use crate::kernels::hamiltonian::Scheme;
 use crate::methods::chains::coupled::settings::{check_dynamics, check_steps, needs_of};
@@ -29,8 +32,8 @@ pub struct SghmcSettings {
     /// or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with parameters scaled
     /// by the curvature there. With a preconditioner or `scheme = "semi_implicit"`, `"auto"` is 0.001.
     pub step: Step,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. For models without a full
-    /// matrix of curvature or with more than 1,000 parameters, the run is made for a tenth of it.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. Models without a full
+    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.

@@ -311,9 +311,10 @@ pub fn no_draws(burn_in: u64, thin: u64, total: u64) -> KeyError {
             "burn_in",
             format!("= {burn_in} leaves no draws: there are {total} updates. Set burn_in below {total}"),
         ),
-        after => {
-            KeyError::invalid("thin", format!("= {thin} keeps no draws: there are {after} updates after burn_in = {burn_in}"))
-        }
+        after => KeyError::invalid(
+            "thin",
+            format!("= {thin} keeps no draws: there are {after} updates after burn_in = {burn_in}. Set thin to at most {after}"),
+        ),
     }
 }
 

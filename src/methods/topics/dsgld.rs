@@ -20,18 +20,19 @@ use serde::{Deserialize, Serialize};
 pub struct TopicDsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains.
+    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, the chains of one agent alone.
     pub rounds: u64,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
     pub trajectory: Trajectory,
     /// Documents in a minibatch, drawn anew for every update.
     pub batch: usize,
-    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. A number such as 1e-5
-    /// is the step of all updates; `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
+    /// Step size (ε_t): an update adds noise of variance ε_t, and ε_t/2 times the score. A number such as 1e-5 is the step of all updates;
+    /// `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
     pub step: StepSize,
     /// `{ burn_in = 10, kept = 20 }`: Gibbs sweeps over each document of a minibatch, before and while topics are counted.
     pub sweeps: Sweeps,
-    /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
+    /// Whether the score of a shard is divided by the share q_s of updates that are made there. Without it, the chains are biased toward
+    /// small shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
     /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
@@ -41,7 +42,7 @@ pub struct TopicDsgldSettings {
     /// Keep every `thin`-th update after burn-in. If it shares a factor with `trajectory`, draws cluster at the ends of visits. With
     /// annealed steps, early and late draws have the same weight.
     pub thin: u64,
-    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round.
+    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round, as `through_server = true` always does.
     pub max_rounds_in_flight: u64,
     /// `{ threshold = 0.2, decay = 0.99, until = 100 }` adapts trajectories to the measured speeds of the agents until that round. Off by
     /// default.
@@ -53,7 +54,8 @@ pub struct TopicDsgldSettings {
     pub coupling: Vec<AveragingPhase>,
     /// Whether chains travel through the server, as in Algorithm 1 of the paper. Doubles the traffic.
     pub through_server: bool,
-    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before and during the visit.
+    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before the visit (`first`) and in it (`updates`), and
+    /// the factor of the score (`scale`).
     pub log_visits: bool,
     /// Milliseconds that each agent sleeps per update, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
@@ -156,7 +158,7 @@ impl MethodSettings for TopicDsgldSettings {
                 "= \"auto\" is not possible for topic models. Choose { annealed = ... } or a number",
             ));
         }
-        self.chains().check_travel()
+        self.chains().check_without_agents()
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {

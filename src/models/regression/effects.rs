@@ -3,7 +3,7 @@
 //! The deviation of group g is u_gk = τ_k z_gk with z_gk ~ N(0, 1) and a sampled scale τ_k: the non-centered form, which samplers
 //! can explore also where a group has few rows. k = 0 is the intercept. The parameters are log τ, then z.
 
-use super::linear_predictor::Block;
+use super::block::Block;
 use super::log_scale::{ScalePrior, scale_from_log};
 use crate::models::Part;
 use crate::number::Real;

@@ -1,6 +1,7 @@
 //! The distribution of a target given its linear predictor: what distinguishes one regression from another.
 
-use super::linear_predictor::{Block, LinearPredictor};
+use super::block::Block;
+use super::linear_predictor::LinearPredictor;
 use super::log_scale::ScalePrior;
 use crate::models::{Output, Part};
 use crate::number::Real;

@@ -2,6 +2,7 @@
 //!
 //! Each regression is a file beside this folder, which adds the distribution of its targets.
 
+pub mod block;
 pub mod effects;
 pub mod family;
 pub mod linear_predictor;

@@ -1,8 +1,9 @@
 //! A regression: a linear predictor with an offset and effects of groups, the distribution of targets given it, weights of rows, and priors.
 
+use super::block::Block;
 use super::effects::{Deviations, GroupEffects};
 use super::family::Family;
-use super::linear_predictor::{BLAS_FROM, BLAS_ROWS, Block, LinearPredictor};
+use super::linear_predictor::{BLAS_FROM, BLAS_ROWS, LinearPredictor};
 use super::new_groups;
 use super::prior::WeightPrior;
 use crate::layout::{flat, flat_mut};

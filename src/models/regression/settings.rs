@@ -8,7 +8,7 @@ use super::model::{Places, Regression};
 use super::prior::{Prior, WeightPrior};
 use crate::models::error::positive;
 use crate::models::{DataSchema, ModelError, Output, Part};
-use crate::settings::KeyError;
+use crate::settings::{KeyError, did_you_mean};
 
 /// The units in which the scale of a prior is stated.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,36 +22,41 @@ pub enum PriorUnits {
 }
 
 impl PriorUnits {
-    /// The unit of each weight's prior in the units of the model, unless they are the same.
+    /// Factors that turn the prior scales of weights into the model's units; none if there is nothing to convert.
     pub(in crate::models) fn of_weights(self, prior: Prior, data: &DataSchema) -> Result<Option<Vec<f64>>, KeyError> {
         match (self, prior, &data.scales) {
             (Self::Standardized, ..) => Ok(None),
             (Self::Original, Prior::SampledPrecision { .. }, _) => Err(KeyError::invalid(
                 "prior_units",
-                "= \"original\" does not suit a prior of all weights in common: choose a normal or student_t prior, or standardized units",
+                "= \"original\" does not suit `sampled_precision`, which has one scale for all weights: choose a normal or student_t prior, or standardized units",
             )),
             (Self::Original, _, None) => Err(KeyError::invalid(
                 "prior_units",
-                "= \"original\" does not suit sparse rows and principal components: state the prior in standardized units",
+                "= \"original\" does not suit sparse rows or principal components: state the prior in standardized units",
             )),
             (Self::Original, _, Some(scales)) => Ok(Some(scales.iter().map(|scale| data.target_scale / scale).collect())),
         }
     }
 }
 
-/// Defines the settings of a regression, which has a function `build`: its own keys with their defaults, and those that all of them have.
+/// Defines the settings struct of a regression from its own keys plus the shared ones; the caller adds `build`.
 macro_rules! regression_settings {
     ($(#[$doc:meta])* $name:ident = $model:literal, prior: $prior:expr, $($own:tt)*) => {
         $crate::models::regression::settings::define_settings! {
             $(#[$doc])* $name = $model, prior: $prior, intercept: |settings| match settings.intercept {
                 true => Some(settings.intercept_scale),
                 false => {
-                    let default = settings.intercept_scale == Self::default().intercept_scale;
-                    $crate::models::regression::settings::unused(default, "intercept_scale", "needs intercept = true")?;
+                    let default = Self::default().intercept_scale;
+                    $crate::models::regression::settings::must_be_default(
+                        "intercept_scale",
+                        settings.intercept_scale,
+                        default,
+                        "needs intercept = true",
+                    )?;
                     None
                 }
             },
-            /// Whether the model has an intercept of its own; without one it goes through the means of features and targets.
+            /// Whether the linear predictor has an intercept. Without one it is 0 where all scaled features are 0.
             intercept: bool = true,
             /// Standard deviation of the normal prior of the intercept.
             intercept_scale: f64 = 10.0,
@@ -81,7 +86,7 @@ macro_rules! define_settings {
             pub group_effects: bool,
             /// Names of the features of which each group has a slope of its own.
             pub group_slopes: Vec<String>,
-            /// Scale of the prior of the standard deviation of groups' effects: Student's t distribution with 3 degrees of freedom, above 0.
+            /// The standard deviation of group effects has a half-t prior with 3 degrees of freedom and this scale, above 0.
             pub group_scale: f64,
         }
 
@@ -116,8 +121,15 @@ macro_rules! define_settings {
         impl $name {
             fn shared(&self) -> Result<$crate::models::regression::settings::Shared<'_>, $crate::settings::KeyError> {
                 let $settings = self;
-                let default = self.group_effects || self.group_scale == Self::default().group_scale;
-                $crate::models::regression::settings::unused(default, "group_scale", "needs group_effects = true")?;
+                if !self.group_effects {
+                    let default = Self::default().group_scale;
+                    $crate::models::regression::settings::must_be_default(
+                        "group_scale",
+                        self.group_scale,
+                        default,
+                        "needs group_effects = true",
+                    )?;
+                }
                 Ok($crate::models::regression::settings::Shared {
                     intercept: $intercept,
                     prior: self.prior,
@@ -133,12 +145,12 @@ macro_rules! define_settings {
 
 pub(in crate::models) use {define_settings, regression_settings};
 
-/// Checks that a key that has no effect has its default value.
+/// Checks that a key that has no effect here was not set.
 ///
 /// # Errors
-/// What the key needs.
-pub(in crate::models) fn unused(default: bool, key: &str, needs: &str) -> Result<(), KeyError> {
-    if default { Ok(()) } else { Err(KeyError::invalid(key, needs)) }
+/// If its value is not the default; the error names the key and gives the reason.
+pub(in crate::models) fn must_be_default(key: &str, value: f64, default: f64, reason: &str) -> Result<(), KeyError> {
+    if value == default { Ok(()) } else { Err(KeyError::invalid(key, reason)) }
 }
 
 /// The values of the keys that all regressions share.
@@ -165,12 +177,12 @@ impl Shared<'_> {
         let (offset_column, weight_column) = (data.offset_column(), data.weight_column());
         let effects = self.effects(data)?;
         let prior = WeightPrior::new(self.prior, self.intercept, self.prior_units.of_weights(self.prior, data)?)?;
-        let own = family.parts().iter().map(Part::size).sum::<usize>();
-        let lengths = [usize::from(prior.has_log_precision()), own, effects.as_ref().map_or(0, GroupEffects::dim)];
-        let [log_precision, psi, of_groups] = lengths;
-        let places = Places::new([features, usize::from(self.intercept.is_some()), log_precision, psi, of_groups]);
-        let further = lengths.iter().sum();
-        let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
+        let (has_intercept, log_precisions) = (self.intercept.is_some(), usize::from(prior.has_log_precision()));
+        let family_parameters = family.parts().iter().map(Part::size).sum::<usize>();
+        let group_parameters = effects.as_ref().map_or(0, GroupEffects::dim);
+        let places = Places::new([features, usize::from(has_intercept), log_precisions, family_parameters, group_parameters]);
+        let further = log_precisions + family_parameters + group_parameters;
+        let predictor = LinearPredictor { features, columns: data.columns(), intercept: has_intercept, further };
         let names = data.names.iter().take(features).cloned().collect();
         Ok(Regression { predictor, prior, offset_column, weight_column, effects, family, names, places })
     }
@@ -188,7 +200,15 @@ impl Shared<'_> {
         };
         let slope = |name: &String| {
             let features = &data.names[..data.features.min(data.names.len())];
-            let unknown = || KeyError::invalid("group_slopes", crate::settings::unknown_word(name, features));
+            let unknown = || {
+                let sentence = if features.is_empty() {
+                    "needs names of features, and the data have none: import a table with a header".to_owned()
+                } else {
+                    let (meant, known) = (did_you_mean(name, features), features.join(", "));
+                    format!("names \"{name}\", which is no feature. {meant}Choose one of: {known}")
+                };
+                KeyError::invalid("group_slopes", sentence)
+            };
             features.iter().position(|known| known == name).ok_or_else(unknown)
         };
         if let Some(name) = self
@@ -211,30 +231,30 @@ impl Shared<'_> {
 /// Checks that targets are numbers.
 ///
 /// # Errors
-/// What to import instead.
+/// If they are not; the error names the task to import with.
 pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Number => Ok(()),
-        _ => Err(ModelError::Target { needed: "numbers as targets: it is a linear regression; import with --task regression" }),
+        _ => Err(ModelError::Target { needed: "numbers as targets: import with --task regression" }),
     }
 }
 
 /// Checks that targets are counts.
 ///
 /// # Errors
-/// What to import instead.
+/// If they are not; the error names the task to import with.
 pub fn needs_counts(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Count => Ok(()),
-        _ => Err(ModelError::Target { needed: "counts as targets; import with --task counts" }),
+        _ => Err(ModelError::Target { needed: "counts as targets: import with --task counts" }),
     }
 }
 
 /// Checks a count.
 ///
 /// # Errors
-/// Which numbers are counts.
-pub fn is_count(y: f64) -> Result<(), String> {
+/// If it is not 0, 1, 2, ...
+pub fn check_count(y: f64) -> Result<(), String> {
     let counts = y >= 0.0 && y.fract() == 0.0 && y.is_finite();
     counts.then_some(()).ok_or_else(|| format!("a target is {y}; counts are 0, 1, 2, ..."))
 }

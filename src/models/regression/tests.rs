@@ -396,7 +396,7 @@ fn priors_in_original_units_follow_the_scaling_of_the_data() {
     assert!((at([1.0, 0.0, 0.0]) + 0.5 * (5.0_f64 / 3.0).powi(2)).abs() < 1e-12);
     assert!((at([0.0, 1.0, 0.0]) + 0.5 * (40.0_f64 / 3.0).powi(2)).abs() < 1e-12);
     for (prior, scales, says) in [
-        (Prior::SampledPrecision { shape: 1.0, rate: 1.0 }, data.scales.clone(), "all weights in common"),
+        (Prior::SampledPrecision { shape: 1.0, rate: 1.0 }, data.scales.clone(), "one scale for all weights"),
         (Prior::Normal(1.0), None, "principal components"),
     ] {
         let message =
@@ -410,7 +410,11 @@ fn slopes_need_groups_and_known_features() {
     let settings = |slope: &str| LinearSettings { group_slopes: vec![slope.into()], ..LinearSettings::default() };
     let with = schema(2, Output::Number, true);
     let message = settings("y1").build(&with).unwrap_err().to_string();
-    assert!(message.starts_with("group_slopes: \"y1\" is not known. Did you mean \"x1\"?"), "{message}");
+    let says = "group_slopes: names \"y1\", which is no feature. Did you mean \"x1\"? Choose one of: x0, x1";
+    assert!(message.starts_with(says), "{message}");
+    let without_names = DataSchema { names: Vec::new(), ..with.clone() };
+    let message = settings("x1").build(&without_names).unwrap_err().to_string();
+    assert!(message.contains("import a table with a header"), "{message}");
     let message = settings("x1").build(&schema(2, Output::Number, false)).unwrap_err().to_string();
     assert!(message.contains("--group COLUMN"), "{message}");
     let pooled = LinearSettings { group_effects: false, ..settings("x1") };

@@ -1,6 +1,6 @@
 //! Standard normal numbers: distribution, tails, independence, and the arithmetic of the transform.
 
-use super::super::philox::{Address, Path, fill};
+use super::super::philox::{Address, InstructionSet, fill};
 use super::super::{Purpose, Seed, Stream, Who};
 use super::*;
 
@@ -175,31 +175,32 @@ fn short_streams_of_nearby_addresses_are_independent() {
     independent((0..200_000).map(|i| (first(i, 1), first(i ^ (1 << 63), 1))), "far steps");
 }
 
-fn same_bits_on_every_path<K: Kernel<Item: Real>>() {
+fn same_bits_with_every_instruction_set<K: Kernel<Item: Real>>() {
     let address = Address { key: [0x1234_5678, 0x9ABC_DEF0], step: 77 };
-    let part = |path, start, n| {
+    let part = |instructions, start, n| {
         let mut out = vec![K::Item::default(); n];
-        fill::<K>(path, address, start, &mut out, |place, z| *place = z);
+        fill::<K>(instructions, address, start, &mut out, |place, z| *place = z);
         out
     };
-    let expected = part(Path::Portable, 0, 300_000);
-    for path in Path::available() {
+    let expected = part(InstructionSet::PORTABLE, 0, 300_000);
+    for instructions in InstructionSet::available() {
         let bytes = bytemuck::cast_slice::<K::Item, u8>;
-        assert!(bytes(&part(path, 0, 300_000)) == bytes(&expected), "{path:?}");
+        assert!(bytes(&part(instructions, 0, 300_000)) == bytes(&expected), "{instructions:?}");
         for (start, n) in [(0, 0), (0, 1), (1, 1), (3, 54), (7, 500), (31, 33), (127, 1000), (9999, 129)] {
-            assert!(bytes(&part(path, start as u64, n)) == bytes(&expected[start..start + n]), "{path:?} {start} {n}");
+            let found = part(instructions, start as u64, n);
+            assert!(bytes(&found) == bytes(&expected[start..start + n]), "{instructions:?} {start} {n}");
         }
     }
 }
 
 #[test]
-fn f32_has_the_same_bits_on_every_path_and_from_any_start() {
-    same_bits_on_every_path::<Normals32>();
+fn f32_has_the_same_bits_with_every_instruction_set_and_from_any_start() {
+    same_bits_with_every_instruction_set::<Normals32>();
 }
 
 #[test]
-fn f64_has_the_same_bits_on_every_path_and_from_any_start() {
-    same_bits_on_every_path::<Normals64>();
+fn f64_has_the_same_bits_with_every_instruction_set_and_from_any_start() {
+    same_bits_with_every_instruction_set::<Normals64>();
 }
 
 #[test]

@@ -12,9 +12,9 @@ pub enum CouplingSchedule {
     Constant,
     /// κ falls linearly to 0; draws come after that.
     Anneal {
-        /// The first step at which it falls.
+        /// The last step with the full κ, if `over` > 0; the fall ends at step `from` + `over`.
         from: u64,
-        /// The number of steps until it is 0.
+        /// The number of steps from the full κ to 0.
         over: u64,
     },
     /// κ is switched on and off in cycles; draws come from steps without coupling.
@@ -56,6 +56,7 @@ impl CouplingStrength {
 
     /// Whether κ is above 0 at any of these steps (`steps` ≥ 1).
     pub fn is_active(self, first: u64, steps: u64) -> bool {
+        // κ never rises within a cycle, so the first step decides unless the steps reach the next cycle.
         let last = first + steps - 1;
         let spans_cycles = matches!(self.schedule, CouplingSchedule::Cyclic { coupled, free, .. } if first / (coupled + free) < last / (coupled + free));
         self.full > 0.0 && (spans_cycles || self.at(first) > 0.0)
@@ -74,7 +75,7 @@ impl CouplingStrength {
         }
     }
 
-    /// How many draws are kept of the first `steps` steps: every `thin`-th step after burn-in that may be a draw.
+    /// How many draws are kept of the first `steps` steps: every `thin`-th step after burn-in that may be a draw; none if `thin` is 0.
     pub fn draws(self, steps: u64, burn_in: u64, thin: u64) -> u64 {
         self.eligible(steps).saturating_sub(self.eligible(burn_in)).checked_div(thin).unwrap_or(0)
     }
@@ -82,7 +83,7 @@ impl CouplingStrength {
     /// Checks all values.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// If a value is out of its range; the error names the key.
     pub fn check(self) -> Result<(), KeyError> {
         in_range("coupling", self.full, self.full.is_finite() && self.full >= 0.0, "a finite number, 0 or above")?;
         let wrong = |key: &str, sentence: String| Err(KeyError::invalid(&format!("coupling_schedule.{key}"), sentence));
@@ -92,10 +93,10 @@ impl CouplingStrength {
                 wrong("cyclic.free", format!("must be above settle = {settle}, not {free}"))
             }
             CouplingSchedule::Cyclic { coupled, free, .. } if coupled.checked_add(free).is_none() => {
-                wrong("cyclic.free", format!("= {free} plus coupled = {coupled} exceeds 2^64"))
+                wrong("cyclic.free", format!("= {free} plus coupled = {coupled} is above 2^64 − 1"))
             }
             CouplingSchedule::Anneal { from, over } if from.checked_add(over).is_none() => {
-                wrong("anneal.over", format!("= {over} plus from = {from} exceeds 2^64"))
+                wrong("anneal.over", format!("= {over} plus from = {from} is above 2^64 − 1"))
             }
             _ => Ok(()),
         }

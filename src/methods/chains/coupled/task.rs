@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 /// A task of an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Draw the chain's initial state, and send what the first exchange needs.
+    /// Draw the chain's initial state, and send the chain's part of the first exchange: its position, or for coupled friction a vector made
+    /// from its velocities and noise.
     Begin,
     /// Make the steps of a period.
     Run(Period),
 }
 
 impl Task {
-    /// The number of updates: a simulated cluster computes durations from it.
+    /// The number of updates, one for each step: a simulated cluster computes durations from it.
     pub fn updates(&self) -> u64 {
         match self {
             Self::Begin => 0,

@@ -2,7 +2,7 @@
 
 use super::expectations::Expectations;
 use super::settings::DsgldSettings;
-use super::task::{Dsgld, Report, Stop, Task, Visit, Visited};
+use super::task::{Dsgld, GroupVisit, Report, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::reduce::all_finite;
 use crate::methods::common::thinning::draws;
@@ -48,42 +48,42 @@ impl<T: Transition> DsgldAgent<T> {
     }
 
     /// The state of an arriving chain: drawn at first, otherwise the mean of the states in the body.
-    fn arrival(&self, stop: &Stop, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
+    fn arrival(&self, visit: &Visit, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
         let length = self.transition.state_len();
-        if stop.summands == 0 {
+        if visit.group_size == 0 {
             let mut chain = vec![T::Number::zero(); length];
-            let number = u64::from(stop.chain);
+            let number = u64::from(visit.chain);
             self.transition.draw_initial(number, &mut cx.stream(Who::Run, number, Purpose::Initial), &mut chain);
             return Ok(chain);
         }
         let mut chain = body.into_vec();
         if chain.len() != length {
-            return Err(format!("chain {}: expected {length} values, got {}", stop.chain, chain.len()).into());
+            return Err(format!("chain {}: expected {length} values, got {}", visit.chain, chain.len()).into());
         }
-        if stop.summands > 1 {
-            let weight = T::Number::of(1.0 / f64::from(stop.summands));
+        if visit.group_size > 1 {
+            let weight = T::Number::of(1.0 / f64::from(visit.group_size));
             chain.iter_mut().for_each(|value| *value *= weight);
             if self.settings.noise_correction {
                 // Averaging R chains divides the variance of the last update's noise by R.
-                let noise = self.transition.noise(stop.first.saturating_sub(1));
+                let noise = self.transition.noise(visit.first.saturating_sub(1));
                 let noise = noise.ok_or("noise_correction needs a sampler whose noise does not depend on the state")?;
-                let lost = noise * (1.0 - 1.0 / f64::from(stop.summands));
-                let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
+                let lost = noise * (1.0 - 1.0 / f64::from(visit.group_size));
+                let mut stream = cx.stream(Who::Chain(visit.first_chain), visit.first, Purpose::Coupling);
                 stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
             }
         }
         Ok(chain)
     }
 
-    fn visit(&mut self, visit: &Visit, body: Body<T::Number>, cx: &mut Context) -> Result<VisitResult<T>> {
-        let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("the visit has no chain for this agent")?;
-        let mut chain = self.arrival(&stop, body, cx)?;
-        let other_work = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
+    fn visit(&mut self, group: &GroupVisit, body: Body<T::Number>, cx: &mut Context) -> Result<VisitResult<T>> {
+        let visit = *group.visits.iter().find(|visit| visit.agent == self.id).ok_or("the visit has no chain for this agent")?;
+        let mut chain = self.arrival(&visit, body, cx)?;
+        let other_work = self.local.arrive(&mut self.state.transition, group.round, &chain, cx)?;
         let (burn_in, thin, expectations) = (self.settings.burn_in(), self.settings.thin(), self.settings.expectations);
         let dim = self.transition.dim();
         let (mut kept, mut state) = (Vec::new(), Vec::new());
-        for number in stop.first..stop.first + stop.updates {
-            let update = Update { chain: stop.chain, number, scale: stop.scale, pull: None };
+        for number in visit.first..visit.first + visit.updates {
+            let update = Update { chain: visit.chain, number, scale: visit.scale, pull: None };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
             if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
                 self.transition.keep(&chain, &mut kept);
@@ -95,29 +95,32 @@ impl<T: Transition> DsgldAgent<T> {
             }
         }
         if !all_finite(&chain) {
-            return Err(
-                format!("chain {} has diverged by update {}: set a smaller step", stop.chain, stop.first + stop.updates).into()
-            );
+            return Err(format!(
+                "chain {} has diverged by update {}: set a smaller step",
+                visit.chain,
+                visit.first + visit.updates
+            )
+            .into());
         }
         if !kept.is_empty() {
-            cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), dim, &kept);
+            cx.record("posterior", visit.chain, draws(visit.first, burn_in, thin), dim, &kept);
         }
         if self.settings.log_visits {
             let columns = [
-                ("chain", f64::from(stop.chain)),
-                ("first", stop.first as f64),
-                ("updates", stop.updates as f64),
-                ("scale", stop.scale),
+                ("chain", f64::from(visit.chain)),
+                ("first", visit.first as f64),
+                ("updates", visit.updates as f64),
+                ("scale", visit.scale),
             ];
-            cx.log_row("visits", visit.round + 1, columns);
+            cx.log_row("visits", group.round + 1, columns);
         }
         if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
-            std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
+            std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * visit.updates as f64));
         }
-        let last = stop.first + stop.updates - 1;
-        let state = Raw(if visit.reports_state { chain[..dim].to_vec() } else { Vec::new() });
-        let visited = Visited { chain: stop.chain, updates: stop.updates, step: self.transition.step(last), other_work, state };
-        Ok((visited, if visit.is_last { Body::empty() } else { chain.into() }))
+        let last = visit.first + visit.updates - 1;
+        let state = Raw(if group.reports_state { chain[..dim].to_vec() } else { Vec::new() });
+        let visited = Visited { chain: visit.chain, updates: visit.updates, step: self.transition.step(last), other_work, state };
+        Ok((visited, if group.is_last { Body::empty() } else { chain.into() }))
     }
 }
 

@@ -1,13 +1,15 @@
-//! D-SGLD: distributed stochastic gradient Langevin dynamics, whose chains travel from shard to shard without passing the server.
+//! D-SGLD: distributed stochastic gradient Langevin dynamics, whose chains travel from shard to shard, without passing the server unless
+//! `through_server` is set.
 //!
 //! θ ← θ + (ε/2) {∇log p0(θ) + (N_s/q_s) ḡ_s(θ)} + N(0, ε I) at agent s, with ḡ_s the mean score of a minibatch of its N_s rows and q_s the
 //! fraction of all updates that are made there (Ahn, Shahbaba & Welling 2014, "Distributed Stochastic Gradient MCMC", Prop. 3.1). A visit
-//! is a number of updates, after which the chain moves to its next agent. Coupled chains pass on their mean instead of their state. With
+//! is a number of updates, after which the chain moves to its next agent. Chains that are averaged pass on their mean instead of their state. With
 //! one agent this is SGLD (Welling & Teh 2011).
 
 mod agent;
 mod averaging;
 mod expectations;
+mod reports;
 mod schedule;
 mod server;
 mod settings;
@@ -19,17 +21,17 @@ pub use averaging::{AveragingPhase, groups};
 pub use expectations::EXPECTATIONS;
 pub use schedule::{Schedule, agent_of, slots};
 pub use settings::{DsgldSettings, Trajectory};
-pub use task::{Dsgld, Report, Task, Visit, Visited};
+pub use task::{Dsgld, GroupVisit, Report, Task, Visited};
 pub use updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::Estimator;
 use crate::methods::common::settings::{
     Length, MethodSettings, ResourceEstimate, Table, TableMethod, no_draws, one_for_each_agent,
 };
-
-use crate::methods::common::problem::Problem;
-use crate::methods::common::scores::Estimator;
+use crate::methods::common::thinning::draws;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
 use crate::methods::tuning::{
@@ -39,6 +41,7 @@ use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use agent::DsgldAgent;
 use server::{DsgldServer, ServerState};
+use settings::MAX_ROUNDS_IN_FLIGHT;
 
 impl<F: Real> Dsgld<Sgld<F>> {
     /// D-SGLD of a problem.
@@ -74,10 +77,10 @@ impl MethodSettings for DsgldSettings {
             );
             return Err(KeyError::invalid("plans", sentence));
         }
-        let updates = self.updates(agents);
+        let updates = self.updates_of_chain(agents);
         let (burn_in, thin) = (self.burn_in(), self.thin());
-        let are_found = self.tuning().is_some() && [self.rounds, self.burn_in, self.thin].contains(&None);
-        if !are_found && burn_in.saturating_add(thin.max(1)) as f64 > updates {
+        let tuning_finds_lengths = self.tuning().is_some() && [self.rounds, self.burn_in, self.thin].contains(&None);
+        if !tuning_finds_lengths && burn_in.saturating_add(thin.max(1)) as f64 > updates {
             return Err(no_draws(burn_in, thin, updates as u64));
         }
         if !self.coupling.is_empty() && self.chains > agents {
@@ -89,7 +92,8 @@ impl MethodSettings for DsgldSettings {
         {
             let [before, after] = [pair[0].groups, pair[1].groups];
             let sentence = format!(
-                "has {after} groups after {before}: with through_server = true a phase can only split the groups of the one before"
+                "has a phase of {after} groups after one of {before}: with through_server = true, each group must lie within one of \
+                 the phase before. Take a multiple of {before}"
             );
             return Err(KeyError::invalid("coupling", sentence));
         }
@@ -98,23 +102,23 @@ impl MethodSettings for DsgldSettings {
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let chains = u64::from(self.chains);
-        let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
+        let moving = chains.div_ceil(u64::from(self.schedule.rounds_per_turn(self.chains, agents)));
         // Chains that travel through the server take two hops, also those that return to their agent.
         let hops = if self.through_server && agents > 1 { 2.0 } else { self.schedule.share_that_moves(agents) };
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
-        // Settings are checked: at most 1e9.
-        let draws = if self.thin() == 0 { 0 } else { (longest as u64).div_ceil(self.thin()) };
-        // The chain and the buffers of its score; expectations are summed in double precision.
-        let own = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
+        // A fast agent among slow ones makes the updates of all.
+        let longest = if self.balance.is_some() { longest * f64::from(agents) } else { longest };
+        let draws_of_visit = if self.thin() == 0 { 0 } else { (longest as u64).div_ceil(self.thin()) };
+        // The chain and the buffers of its score; expectations are sums of three numbers in double precision.
+        let vectors: u64 = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
         ResourceEstimate {
             particles: Some(chains),
             rounds: Some(self.rounds()),
-            // Of the chain that moves in every round.
-            draws: Some(crate::methods::common::thinning::draws(self.updates(agents) as u64, self.burn_in(), self.thin())),
+            draws: Some(draws(self.updates_of_chain(agents) as u64, self.burn_in(), self.thin())),
             minibatch: Some(self.batch as u64),
-            values_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
+            values_of_agent: Some(parameters.saturating_mul(vectors.saturating_add(draws_of_visit))),
             values_per_round: Some((moving.saturating_mul(parameters) as f64 * hops) as u64),
             ..ResourceEstimate::default()
         }
@@ -127,7 +131,7 @@ impl MethodSettings for DsgldSettings {
         }
         // Floats, because phases may be longer than any run.
         let rounds = self.rounds() as f64;
-        let from = self.burn_in() as f64 / self.updates(agents) * rounds;
+        let from = self.burn_in() as f64 / self.updates_of_chain(agents) * rounds;
         if self.balance.is_some() && !self.plans.is_empty() {
             notes.push("plans is set, so balance has no effect".into());
         } else if let Some(balance) = &self.balance
@@ -139,15 +143,16 @@ impl MethodSettings for DsgldSettings {
                  measured speeds"
             ));
         }
-        let coupled: f64 = self.coupling.iter().map(|phase| phase.rounds as f64).sum();
-        if coupled.min(rounds) > from && !self.noise_correction {
+        let averaged: f64 = self.coupling.iter().map(|phase| phase.rounds as f64).sum();
+        if averaged.min(rounds) > from && !self.noise_correction {
             notes.push(format!(
                 "chains are averaged until round {:.0}, but draws begin in about round {from:.0}: the variance of averaged chains is too small",
-                coupled.min(rounds)
+                averaged.min(rounds)
             ));
         }
-        let turns = self.schedule.every(self.chains, agents);
-        if self.schedule == Schedule::Rotating && self.max_rounds_in_flight < u64::from(turns) {
+        let turns = self.schedule.rounds_per_turn(self.chains, agents);
+        let can_overlap = self.schedule == Schedule::Rotating && !self.through_server && u64::from(turns) <= MAX_ROUNDS_IN_FLIGHT;
+        if can_overlap && self.max_rounds_in_flight < u64::from(turns) {
             notes.push(format!(
                 "groups of chains move in turn: set max_rounds_in_flight = {turns} to let all agents compute at the same time"
             ));
@@ -159,7 +164,7 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        self.check_travel()
+        self.check_without_agents()
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
@@ -176,7 +181,7 @@ impl MethodSettings for DsgldSettings {
 
     fn tuned(&self, found: Found, agents: u32) -> Self {
         let Found::Noise(measured) = found else { return self.clone() };
-        let updates_per_visit = self.mean_updates_per_visit();
+        let updates_per_visit = self.typical_visit(self.initial_updates_per_visit());
         let longest_visit = self.initial_updates_per_visit().iter().copied().fold(1.0, f64::max);
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, longest_visit);
         let draws = measured.draws(self.ess);
@@ -186,7 +191,7 @@ impl MethodSettings for DsgldSettings {
             let thin = (found.thin..).find(|thin| have_no_common_factor(*thin, updates_per_visit as u64)).unwrap_or(found.thin);
             found = lengths(relaxation, draws, self.chains, (self.burn_in, Some(thin)));
         }
-        let turns = f64::from(self.schedule.every(self.chains, agents));
+        let turns = f64::from(self.schedule.rounds_per_turn(self.chains, agents));
         let updates_in = |rounds: u64| (rounds as f64 * updates_per_visit / turns) as u64;
         let Lengths { burn_in, thin, updates } = found.within(self.rounds.map(updates_in), (self.burn_in, self.thin));
         let rounds = self.rounds.unwrap_or((updates as f64 * turns / updates_per_visit).ceil() as u64);
@@ -203,7 +208,7 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn length(&self, agents: u32) -> Option<Length> {
-        let every = u64::from(self.schedule.every(self.chains, agents));
+        let every = u64::from(self.schedule.rounds_per_turn(self.chains, agents));
         let last_rounds = self.max_rounds_in_flight.saturating_add(every) + 1;
         // The rounds in which trajectories adapt depend on the length of a run.
         self.balance.is_none().then_some(Length { key: "rounds", value: self.rounds(), last_rounds })

@@ -41,14 +41,14 @@ impl Schedule {
             Self::Cyclic => (0..chains).collect(),
             Self::Rotating => {
                 let order = permutation(agents, 0, cx);
-                (0..chains).map(|chain| order[self.group(chain, chains, agents) as usize]).collect()
+                (0..chains).map(|chain| order[self.turn(chain, chains, agents) as usize]).collect()
             }
             Self::Permutation | Self::Derangement => permutation(slots(chains, agents), 0, cx)[..chains as usize].to_vec(),
         }
     }
 
-    /// The number of rounds in which each chain moves once.
-    pub fn every(self, chains: u32, agents: u32) -> u32 {
+    /// The number of rounds in which each chain makes one visit.
+    pub fn rounds_per_turn(self, chains: u32, agents: u32) -> u32 {
         if self == Self::Rotating { agents.min(chains).max(1) } else { 1 }
     }
 
@@ -61,15 +61,15 @@ impl Schedule {
         }
     }
 
-    /// The group of a chain under the rotating schedule.
-    fn group(self, chain: u32, chains: u32, agents: u32) -> u32 {
+    /// The round, from 0, among [`Schedule::rounds_per_turn`] in which a chain makes its visit.
+    fn turn(self, chain: u32, chains: u32, agents: u32) -> u32 {
         // Below the number of groups, so it fits into u32.
-        (u64::from(chain) * u64::from(self.every(chains, agents)) / u64::from(chains.max(1))) as u32
+        (u64::from(chain) * u64::from(self.rounds_per_turn(chains, agents)) / u64::from(chains.max(1))) as u32
     }
 
-    /// Whether a chain moves in this round.
-    pub fn moves(self, chain: u32, round: u64, chains: u32, agents: u32) -> bool {
-        round % u64::from(self.every(chains, agents)) == u64::from(self.group(chain, chains, agents))
+    /// Whether a chain makes a visit in this round.
+    pub fn has_turn(self, chain: u32, round: u64, chains: u32, agents: u32) -> bool {
+        round % u64::from(self.rounds_per_turn(chains, agents)) == u64::from(self.turn(chain, chains, agents))
     }
 
     /// The slot of each chain at its next move, in this round or later, given its slot in the round before.
@@ -80,9 +80,9 @@ impl Schedule {
         match self {
             Self::Rotating => {
                 let last = round.saturating_sub(1);
-                let order = permutation(agents, last / u64::from(self.every(count, agents)) + 1, cx);
+                let order = permutation(agents, last / u64::from(self.rounds_per_turn(count, agents)) + 1, cx);
                 let next = |(chain, &slot)| {
-                    if self.moves(chain, last, count, agents) { order[self.group(chain, count, agents) as usize] } else { slot }
+                    if self.has_turn(chain, last, count, agents) { order[self.turn(chain, count, agents) as usize] } else { slot }
                 };
                 (0..).zip(before).map(next).collect()
             }

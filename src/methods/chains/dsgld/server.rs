@@ -4,9 +4,10 @@
 
 use super::averaging::groups;
 use super::expectations::EXPECTATIONS;
+use super::reports::ReportingRounds;
 use super::schedule::{Schedule, agent_of};
 use super::settings::DsgldSettings;
-use super::task::{Dsgld, Report, Stop, Task, Visit, Visited};
+use super::task::{Dsgld, GroupVisit, Report, Task, Visit, Visited};
 use super::updates_per_visit::UpdatesPerVisit;
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
@@ -36,7 +37,7 @@ pub struct DsgldServer<T: Transition> {
 /// Busy and blocked times of the agents. They are for information only and not part of the state, so a resumed run starts them at 0.
 /// Time spent at checkpoints counts as blocked.
 struct AgentTimes {
-    /// The time of the last row of the history, or of the start of this job.
+    /// The time of the last row of the history, or of the first response in this job.
     last_row: Option<f64>,
     /// Busy seconds of each agent since then.
     busy: Vec<f64>,
@@ -98,6 +99,12 @@ impl<T: Transition> DsgldServer<T> {
         Ok(Self { agents, dim: method.transition.dim(), settings, evaluate_every: 0, agent_times, state })
     }
 
+    fn reporting_rounds(&self) -> ReportingRounds {
+        let DsgldSettings { chains, schedule, .. } = self.settings;
+        let rounds_per_turn = u64::from(schedule.rounds_per_turn(chains, self.agents));
+        ReportingRounds { rounds: self.settings.rounds(), evaluate_every: self.evaluate_every, rounds_per_turn }
+    }
+
     /// The relative frequency of visits to each agent.
     fn visit_frequencies(&self) -> Vec<f64> {
         match self.settings.schedule {
@@ -121,7 +128,8 @@ impl<T: Transition> DsgldServer<T> {
     /// Posts the visits of the next round, if there is one.
     fn post_round(&mut self, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) {
         let DsgldSettings { chains, schedule, through_server, .. } = self.settings;
-        let rounds = self.settings.rounds();
+        let reporting = self.reporting_rounds();
+        let ReportingRounds { rounds, rounds_per_turn, .. } = reporting;
         let round = self.state.rounds_posted;
         if round == rounds {
             return;
@@ -137,13 +145,10 @@ impl<T: Transition> DsgldServer<T> {
         let agents = self.agents;
         let agent_at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
         let scales = self.scales();
-        let rounds_between_moves = u64::from(schedule.every(chains, agents));
-        let next_move = round.saturating_add(rounds_between_moves);
-        let is_last = next_move >= rounds;
-        // Whether an evaluation comes before the chains move again.
-        let reports_state = self.evaluate_every > 0 && (is_last || next_move / self.evaluate_every > round / self.evaluate_every);
+        let is_last = round.saturating_add(rounds_per_turn) >= rounds;
+        let reports_state = reporting.contain(round);
         // For each chain, the size and the first chain of its group in its previous visit. The next visit starts at the mean of this group.
-        let previous_round = round.checked_sub(rounds_between_moves);
+        let previous_round = round.checked_sub(rounds_per_turn);
         let previous_groups: Vec<(u32, u32)> = previous_round
             .map(|previous| groups(&self.settings.coupling, previous, chains))
             .unwrap_or_default()
@@ -151,28 +156,29 @@ impl<T: Transition> DsgldServer<T> {
             .flat_map(|group| group.clone().map(move |_| (group.end - group.start, group.start)))
             .collect();
         let previous_group = |chain: u32| previous_groups.get(chain as usize).copied().unwrap_or((0, chain));
-        let mut moving_groups = groups(&self.settings.coupling, round, chains);
-        moving_groups.retain(|group| schedule.moves(group.start, round, chains, agents));
-        self.state.outstanding.push_back(moving_groups.len());
-        for group in moving_groups {
-            let stops: Vec<Stop> = group
+        let mut visiting_groups = groups(&self.settings.coupling, round, chains);
+        visiting_groups.retain(|group| schedule.has_turn(group.start, round, chains, agents));
+        self.state.outstanding.push_back(visiting_groups.len());
+        for group in visiting_groups {
+            let visits: Vec<Visit> = group
                 .clone()
                 .map(|chain| {
                     let agent = agent_at(&current_slots, chain) as usize;
                     let updates = self.state.updates_per_visit.next_visit(chain, agent);
                     let first = self.state.updates_posted[chain as usize];
                     self.state.updates_posted[chain as usize] += updates;
-                    let (summands, leader) = previous_group(chain);
-                    Stop { agent: agent_at(&current_slots, chain), chain, first, updates, scale: scales[agent], summands, leader }
+                    let (group_size, first_chain) = previous_group(chain);
+                    let agent_id = agent_at(&current_slots, chain);
+                    Visit { agent: agent_id, chain, first, updates, scale: scales[agent], group_size, first_chain }
                 })
                 .collect();
-            let members: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
+            let members: Vec<AgentId> = visits.iter().map(|visit| visit.agent).collect();
             let is_group = members.len() > 1;
-            let request = out.request(members, Task::Visit(Visit { round, stops, is_last, reports_state }));
+            let request = out.request(members, Task::Visit(GroupVisit { round, visits, is_last, reports_state }));
             match previous_group(group.start) {
                 (0, _) => {}
                 // With through_server groups can only be split: all chains of this group were in the same group before.
-                (_, leader) if through_server => drop(request.with(self.state.group_sums[leader as usize].0.clone())),
+                (_, first_chain) if through_server => drop(request.with(self.state.group_sums[first_chain as usize].0.clone())),
                 _ => drop(request.with_transfer()),
             }
             match through_server {
@@ -200,13 +206,14 @@ impl<T: Transition> DsgldServer<T> {
 
     /// Ends a round: updates the evaluation window, adapts the updates per visit, and writes the history.
     fn finish_round(&mut self, cx: &mut Context) {
+        let reporting = self.reporting_rounds();
         let state = &mut self.state;
+        let number = state.rounds_done;
         state.rounds_done += 1;
         let round = state.rounds_done;
         if !state.states_of_round.0.is_empty() {
-            let first = self.settings.first_round_with_draws(self.agents);
-            if (round.saturating_sub(self.evaluate_every)..round).contains(&(first - 1)) {
-                // States of burn-in.
+            if reporting.first_since(self.settings.first_round_with_draws(self.agents) - 1, number) {
+                // The window still holds states of burn-in.
                 state.window.0.clear();
             }
             state.window.0.append(&mut state.states_of_round.0);
@@ -238,7 +245,7 @@ impl<T: Transition> DsgldServer<T> {
     fn combine_moments(&mut self, response: Response<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
         let weights = response.reports.into_iter().map(|reported| match reported.report {
             Report::Weight(weight) => Ok(weight),
-            Report::Rows(_) | Report::Visited(_) => Err("an agent reported a visit after the last round"),
+            Report::Rows(_) | Report::Visited(_) => Err("an agent did not report its weight after the last round"),
         });
         let weight = weights.sum::<Result<f64, _>>()?;
         if weight <= 0.0 {
@@ -321,14 +328,14 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
         if self.state.rows.is_empty() {
             let rows = response.reports.into_iter().map(|reported| match reported.report {
                 Report::Rows(rows) => Ok(rows),
-                Report::Visited(_) | Report::Weight(_) => Err("an agent reported a visit before its rows"),
+                Report::Visited(_) | Report::Weight(_) => Err("an agent did not report its rows first"),
             });
             self.state.rows = rows.collect::<Result<_, _>>()?;
             let DsgldSettings { schedule, chains, max_rounds_in_flight, through_server, .. } = self.settings;
             self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
             // With through_server a round can only start when the last one has arrived.
             let in_flight = if through_server { 1 } else { max_rounds_in_flight.min(self.settings.rounds()) };
-            self.state.updates_per_visit.start_chains(chains, cx);
+            self.state.updates_per_visit.draw_carries(chains, cx);
             (0..in_flight).for_each(|_| self.post_round(out, cx));
             return Ok(());
         }
@@ -340,6 +347,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
         for reported in response.reports {
             let Report::Visited(visited) = reported.report else { return Err("an agent did not report a visit".into()) };
             first_chain = first_chain.min(visited.chain);
+            // The state of a chain that is alone in its group.
             if !reported.body.is_empty() {
                 group_sum = reported.body.into_vec();
             }

@@ -4,16 +4,15 @@ use super::averaging::AveragingPhase;
 use super::schedule::Schedule;
 use super::updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit};
 use crate::kernels::langevin::StepSize;
-use crate::methods::common::settings::{MethodSettings, at_least_one, check_sleep};
-
 use crate::methods::common::scores::Estimator;
+use crate::methods::common::settings::{MethodSettings, at_least_one, check_sleep};
 use crate::methods::tuning::{check_ess, check_noise_share};
 use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// More rounds cannot be in flight: requests that are posted can neither be planned anew nor left out of a checkpoint.
-const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
+/// The most rounds in flight: every posted round is in each checkpoint, and keeps its numbers of updates.
+pub(super) const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
 
 /// Updates in a visit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,22 +30,22 @@ pub enum Trajectory {
 pub struct DsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains. Default: as many as `ess` needs with `step =
-    /// "auto"`, otherwise 1000.
+    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, the chains of one agent alone. Default: as many as
+    /// `ess` needs with `step = "auto"`, otherwise 1000.
     pub rounds: Option<u64>,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
     pub trajectory: Trajectory,
     /// Rows in a minibatch, drawn anew for every update; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `"auto"` finds the mode of the posterior before
+    /// Step size (ε_t): an update adds noise of variance ε_t, and ε_t/2 times the score. `"auto"` finds the mode of the posterior before
     /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate
     /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix
     /// of curvature or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with
     /// parameters scaled by the curvature there. A number such as 1e-5 is the step of all updates;
     /// `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
     pub step: StepSize,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning; a tenth of it, of draws
-    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning. Models without a full
+    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Share of the variance of an update's noise that is not added, because the noise of minibatches and the finite step already
     /// contribute it; 0 if unknown. `step = "auto"` sets it.
@@ -54,7 +53,8 @@ pub struct DsgldSettings {
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that round on corrects the score of a minibatch by the
     /// score at a fixed point. No effect where `step = "auto"` finds a step.
     pub gradient: Estimator,
-    /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
+    /// Whether the score of a shard is divided by the share q_s of updates that are made there. Without it, the chains are biased toward small
+    /// shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
     /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
@@ -68,7 +68,7 @@ pub struct DsgldSettings {
     /// Whether posterior means and standard deviations are computed from all updates after burn-in, weighted by step size, without
     /// storing draws.
     pub expectations: bool,
-    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round.
+    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round, as `through_server = true` always does.
     pub max_rounds_in_flight: u64,
     /// `{ threshold = 0.2, decay = 0.99, until = 100 }` adapts trajectories to the measured speeds of the agents until that round. Off by
     /// default.
@@ -84,7 +84,8 @@ pub struct DsgldSettings {
     pub through_server: bool,
     /// Number of the latest states that predictions are averaged over when a round is evaluated.
     pub evaluation_window: usize,
-    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before and during the visit.
+    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before the visit (`first`) and in it (`updates`), and
+    /// the factor of the score (`scale`).
     pub log_visits: bool,
     /// Milliseconds that each agent sleeps per update, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
@@ -135,7 +136,7 @@ impl DsgldSettings {
         self.thin.unwrap_or(7)
     }
 
-    /// A key beside which no step can be found, because the noise that chains see changes during the run.
+    /// A key beside which no step can be found: it biases the chains, or the noise that they see changes during the run.
     pub(super) fn hinders_tuning(&self) -> Option<&'static str> {
         let keys = [
             ("correction = false", !self.correction),
@@ -146,10 +147,13 @@ impl DsgldSettings {
         keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }
 
-    /// The mean of τ_s over agents in the first round.
-    pub(super) fn mean_updates_per_visit(&self) -> f64 {
-        let updates = self.initial_updates_per_visit();
-        updates.iter().sum::<f64>() / updates.len().max(1) as f64
+    /// The updates of a chain in a visit, on average over agents with these τ_s. With the categorical schedule a lower bound: the frequencies
+    /// of visits depend on the rows of the agents, which are not known here.
+    pub(super) fn typical_visit(&self, updates: &[f64]) -> f64 {
+        match self.schedule {
+            Schedule::Categorical => updates.iter().copied().fold(f64::INFINITY, f64::min),
+            _ => updates.iter().sum::<f64>() / updates.len() as f64,
+        }
     }
 
     /// τ_s at the start of the run.
@@ -161,25 +165,20 @@ impl DsgldSettings {
         }))
     }
 
-    /// The total updates of a chain, on average over agents. With the categorical schedule a lower bound: the frequencies of visits depend
-    /// on the rows of the agents, which are not known here.
-    pub(super) fn updates(&self, agents: u32) -> f64 {
-        let in_visit = |updates: &[f64]| match self.schedule {
-            Schedule::Categorical => updates.iter().copied().fold(f64::INFINITY, f64::min),
-            _ => updates.iter().sum::<f64>() / updates.len() as f64,
-        };
+    /// The total updates of a chain, with those of [`Self::typical_visit`] in each visit.
+    pub(super) fn updates_of_chain(&self, agents: u32) -> f64 {
         // Each plan holds from its round to that of the next plan.
-        let first = std::iter::once((0, in_visit(self.initial_updates_per_visit())));
-        let planned = self.plans.iter().map(|planned| (planned.round, in_visit(&planned.updates)));
+        let first = std::iter::once((0, self.typical_visit(self.initial_updates_per_visit())));
+        let planned = self.plans.iter().map(|planned| (planned.round, self.typical_visit(&planned.updates)));
         let plans: Vec<(u64, f64)> = first.chain(planned).collect();
         let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds()]);
         let total: f64 = plans.iter().zip(ends).map(|(&(from, updates), to)| updates * to.saturating_sub(from) as f64).sum();
-        total / f64::from(self.schedule.every(self.chains, agents))
+        total / f64::from(self.schedule.rounds_per_turn(self.chains, agents))
     }
 
     /// The first round after which chains have draws, on average over agents.
     pub(crate) fn first_round_with_draws(&self, agents: u32) -> u64 {
-        let share = (self.burn_in() as f64 / self.updates(agents)).clamp(0.0, 1.0);
+        let share = (self.burn_in() as f64 / self.updates_of_chain(agents)).clamp(0.0, 1.0);
         1 + (share * self.rounds() as f64) as u64
     }
 
@@ -191,11 +190,11 @@ impl DsgldSettings {
         }
     }
 
-    /// Checks all settings that do not depend on the transition or the number of agents.
+    /// Checks all settings, as far as the number of agents does not matter.
     ///
     /// # Errors
     /// Names the key that is out of range.
-    pub(crate) fn check_travel(&self) -> Result<(), KeyError> {
+    pub(crate) fn check_without_agents(&self) -> Result<(), KeyError> {
         at_least_one(&[
             ("chains", u64::from(self.chains)),
             ("rounds", self.rounds()),
@@ -238,8 +237,8 @@ impl DsgldSettings {
             return wrong("noise_correction", "= true has no effect without coupling. Set coupling, or remove this key");
         }
         if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
-            let sentence =
-                "= \"rotating\" moves one group of chains per round, but coupling averages all chains. Choose one of both";
+            let sentence = "= \"rotating\" lets one chain or a few make visits in a round, but coupling averages chains that do so in the same round. \
+                 Remove one of the two";
             return wrong("schedule", sentence);
         }
         if self.schedule == Schedule::Categorical && self.chains != 1 {
@@ -249,7 +248,10 @@ impl DsgldSettings {
             return wrong("coupling", "has a phase without groups or rounds; both must be at least 1");
         }
         if self.noise_correction && (initial.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some()) {
-            return wrong("noise_correction", "= true needs averages after every update. Set trajectory = 1, without balance");
+            return wrong(
+                "noise_correction",
+                "= true needs averages after every update: set trajectory = 1, and 1 in plans, without balance",
+            );
         }
         if let Some(Balance { threshold, decay, .. }) = self.balance {
             in_range("balance.threshold", threshold, threshold > 0.0, "above 0")?;

@@ -22,7 +22,7 @@ pub enum Task {
     /// Report the number of rows.
     Rows,
     /// Update the chain that visits.
-    Visit(Visit),
+    Visit(GroupVisit),
     /// Return the weighted sum of the states that visited.
     Sum,
     /// Return their weighted squares about this mean.
@@ -32,36 +32,36 @@ pub enum Task {
 impl Task {
     /// The number of updates of an agent: a simulated cluster computes durations from it.
     pub fn updates(&self, agent: AgentId) -> u64 {
-        let Self::Visit(visit) = self else { return 0 };
-        visit.stops.iter().find(|stop| stop.agent == agent).map_or(0, |stop| stop.updates)
+        let Self::Visit(group) = self else { return 0 };
+        group.visits.iter().find(|visit| visit.agent == agent).map_or(0, |visit| visit.updates)
     }
 }
 
-/// A visit of the chains of a group, each at an agent of its own.
+/// The visits of the chains of a group in a round, each at an agent of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Visit {
+pub struct GroupVisit {
     pub(super) round: u64,
-    pub(super) stops: Vec<Stop>,
+    pub(super) visits: Vec<Visit>,
     /// Whether no further visit follows, so that the states are not passed on.
     pub(super) is_last: bool,
     /// Whether agents report the states.
     pub(super) reports_state: bool,
 }
 
-/// The part of one agent in a visit.
+/// A visit of a chain at an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Stop {
+pub(super) struct Visit {
     pub(super) agent: AgentId,
     pub(super) chain: u32,
     /// The number of the chain's first update in this visit.
     pub(super) first: u64,
     pub(super) updates: u64,
-    /// What the score of the shard is multiplied by: 1/q_s.
+    /// What the score of the shard is multiplied by: 1/q_s, or N/N_s without `correction`.
     pub(super) scale: f64,
     /// The number of chains whose states are summed in the body that arrives; 0 if none arrives.
-    pub(super) summands: u32,
+    pub(super) group_size: u32,
     /// The first of these chains.
-    pub(super) leader: u32,
+    pub(super) first_chain: u32,
 }
 
 /// A report of an agent.

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Balance {
-    /// The updates per visit change if an agent's seconds per update have changed by more than this fraction since their last change.
+    /// The updates per visit are adapted again once any agent's seconds per update differ by more than this fraction from those at the last
+    /// adaptation.
     pub threshold: f64,
-    /// In round r, they may change with probability decay^r.
+    /// After r finished rounds, they may be adapted with probability decay^r.
     pub decay: f64,
     /// From this round on, they stay the same.
     pub until: u64,
@@ -41,7 +42,8 @@ const NEW_WEIGHT: f64 = 0.3;
 pub struct UpdatesPerVisit {
     /// τ_s, the mean number of updates in a visit to each agent.
     mean: Vec<f64>,
-    /// The mean over agents at the start of the run, which adaptation keeps.
+    /// The mean over agents at the start of the run. Adaptation keeps it, unless a slow agent would make less than one update: it makes one,
+    /// and the mean grows.
     target_mean: f64,
     /// The fraction of an update, from 0 to below 1, that rounding carries over to a chain's next visit to an agent (chains × agents).
     /// With one value for all chains, a chain could be rounded the same way in all its visits to an agent.
@@ -73,7 +75,7 @@ impl UpdatesPerVisit {
     }
 
     /// Draws each chain's carry at each agent, so that visits have τ_s updates in expectation.
-    pub fn start_chains(&mut self, chains: u32, cx: &Context) {
+    pub fn draw_carries(&mut self, chains: u32, cx: &Context) {
         for chain in 0..chains {
             let mut stream = cx.stream(Who::Chain(chain), 0, Purpose::Planning);
             self.carry.0.extend(self.mean.iter().map(|_| stream.random::<f64>()));
@@ -84,7 +86,7 @@ impl UpdatesPerVisit {
     pub fn next_visit(&mut self, chain: u32, agent: usize) -> u64 {
         let carry = &mut self.carry.0[chain as usize * self.mean.len() + agent];
         let exact = *carry + self.mean[agent];
-        // Below 2^53, as settings are checked.
+        // At most 1e9 updates for each agent, of which f64 and u64 hold any sum.
         let whole = exact.floor();
         *carry = exact - whole;
         whole as u64
@@ -102,14 +104,16 @@ impl UpdatesPerVisit {
         *average = Some(average.map_or(delay, |average| average + NEW_WEIGHT * (delay - average)));
     }
 
-    /// Adapts τ_s if an agent's delay has changed by more than this fraction since the last adaptation; returns whether it did.
+    /// Adapts τ_s once all agents have a delay, and again if one of these has changed by more than this fraction since the last adaptation.
+    /// Returns whether it did.
     pub fn adapt(&mut self, threshold: f64) -> bool {
         let Some(delays) = self.delays.iter().copied().collect::<Option<Vec<f64>>>() else { return false };
         if delays.iter().any(|delay| *delay <= 0.0 || !delay.is_finite()) {
             return false;
         }
         let differs = |old: &Vec<f64>| delays.iter().zip(old).any(|(delay, old)| (delay / old - 1.0).abs() > threshold);
-        if !self.adapted_to.as_ref().is_none_or(differs) {
+        let is_due = self.adapted_to.as_ref().is_none_or(differs);
+        if !is_due {
             return false;
         }
         self.mean = balanced(&delays, self.target_mean).into_iter().map(|mean| mean.max(1.0)).collect();
@@ -118,7 +122,7 @@ impl UpdatesPerVisit {
     }
 }
 
-/// τ_s = q_s τ S with q_s ∝ 1/d_s: all visits take the same time, and have τ updates on average.
+/// τ_s = q_s τ S with q_s ∝ 1/d_s for S agents: all visits take the same time, and have τ updates on average.
 pub fn balanced(delays: &[f64], mean: f64) -> Vec<f64> {
     let speeds: f64 = delays.iter().map(|delay| 1.0 / delay).sum();
     delays.iter().map(|delay| mean * delays.len() as f64 / (delay * speeds)).collect()
@@ -161,6 +165,6 @@ mod tests {
         assert!((numbers.mean()[0] - 15.0).abs() < 1e-12 && (numbers.update_fractions(&[1.0; 2])[1] - 0.25).abs() < 1e-12);
         assert!(!numbers.adapt(0.2), "delays are as planned");
         numbers.add_measurement(1, 6.0, 10);
-        assert!(numbers.adapt(0.2), "a third of the way from 0.3 to 0.6 is more than a fifth of 0.3");
+        assert!(numbers.adapt(0.2), "0.3 of the way from 0.3 to 0.6 seconds is more than a fifth of 0.3");
     }
 }
