@@ -101,15 +101,16 @@ impl Kept {
         }
         let again = Quick::of(row).map_err(anyhow::Error::from_boxed)?;
         if again.numbers != before.numbers {
-            let with = |blas: &Option<String>| blas.clone().unwrap_or_else(|| "another OpenBLAS".into());
-            let with = if again.blas == before.blas {
+            let name = |blas: &Option<String>| blas.clone().unwrap_or_else(|| "not noted".into());
+            let changed = if again.blas == before.blas {
                 String::new()
             } else {
-                format!(" with {} than with {} (OPENBLAS_CORETYPE selects kernels)", with(&again.blas), with(&before.blas))
+                let (now, then) = (name(&again.blas), name(&before.blas));
+                format!("; OpenBLAS is now {now}, and was {then} (OPENBLAS_CORETYPE selects kernels)")
             };
-            return Ok(Confirmation::Stale(format!("its quick version gives other numbers{with}")));
+            return Ok(Confirmation::Stale(format!("its quick version gives other numbers{changed}")));
         }
-        // The kernels with which it was first made, if they were noted.
+        // The kernels that first gave these numbers, as far as it is known.
         before.blas = before.blas.take().or(again.blas);
         self.confirmed = Some(now.commit().to_owned());
         self.origin = now.clone().with_commit_of(&self.origin);

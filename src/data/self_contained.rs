@@ -19,10 +19,10 @@ const MAX_LINKS: usize = 1 << 16;
 const SHOWN: usize = 100;
 /// Maximum compression ratio: deflate has at most 1032.
 const MAX_RATIO: u64 = 1100;
-/// Arrays up to this size, with [`MOST_OF_VALUE`] for a value, are never too large.
+/// Arrays up to this size, with at least [`LEAST_OF_VALUE`] for a value, are never too large.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
-/// The most bytes of a number in memory: those of a file may have fewer.
-const MOST_OF_VALUE: usize = 8;
+/// The least bytes that a value counts as: those of one or two bytes become longer ones in memory.
+const LEAST_OF_VALUE: usize = 4;
 /// Names of filters for messages.
 const FILTER_NAMES: [(c_int, &str); 17] = [
     (1, "deflate"),
@@ -202,7 +202,7 @@ fn check_dataset(data: &Dataset, path: &str, file_bytes: u64) -> Result<(), Refu
     let chunk = properties.get_chunk()?.filter(|_| !shape.contains(&0));
     let of_chunk = chunk.map(|chunk| (format!("its array '{path}' has chunks of the shape {chunk:?}"), chunk));
     for (has, shape) in [(format!("its array '{path}' has the shape {shape:?}"), shape)].into_iter().chain(of_chunk) {
-        if size(&shape, value.max(MOST_OF_VALUE)) > ALWAYS_ALLOWED {
+        if size(&shape, value.max(LEAST_OF_VALUE)) > ALWAYS_ALLOWED {
             check_size(data, layout, file_bytes, size(&shape, value), &has)?;
         }
     }

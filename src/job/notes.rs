@@ -47,8 +47,11 @@ fn is_rotated(dataset: &Dataset) -> bool {
 /// If the rows cannot be read.
 pub(super) fn note_on_separation(run: &RunOf<Table>, dataset: &Dataset) -> Result<Option<String>, DataError> {
     let rows = dataset.rows(Split::Train);
+    let is_logistic = run.model_name() == LogisticSettings::NAME;
+    // Without an intercept, the classes would have to be on two sides of 0.
+    let has_intercept = run.model.table().is_ok_and(|keys| keys.get("intercept") == Some(&toml::Value::Boolean(true)));
     // Many rare words separate the classes of texts, which are sparse.
-    let is_looked_at = run.model_name() == LogisticSettings::NAME && !dataset.is_sparse() && !is_rotated(dataset);
+    let is_looked_at = is_logistic && has_intercept && !dataset.is_sparse() && !is_rotated(dataset);
     if !is_looked_at || rows.saturating_mul(dataset.features()) > MOST_VALUES {
         return Ok(None);
     }
@@ -59,14 +62,24 @@ pub(super) fn note_on_separation(run: &RunOf<Table>, dataset: &Dataset) -> Resul
     let x = shard.x();
     let separating = names.iter().take(features).zip(x.columns()).filter(|(_, column)| is_separating(*column, shard.y()));
     let names: Vec<String> = separating.map(|(name, _)| name.clone()).collect();
-    Ok((!names.is_empty()).then(|| {
-        format!(
-            "no value in one class is larger than any in the other (separation): {}. The rows then set no limit to the weight of such a \
-             column, and its posterior depends on the scale of the prior. A column that only follows from the class is better left out: \
-             import with --drop",
-            listed(&names)
-        )
-    }))
+    Ok((!names.is_empty()).then(|| sentence_on_separation(&names)))
+}
+
+fn sentence_on_separation(names: &[String]) -> String {
+    // Columns that were made of a category or of gaps are named after the column of the table and what they indicate.
+    let is_indicator = |name: &String| name.ends_with(']');
+    let mut sentence = format!(
+        "columns that tell the classes apart by themselves, but for ties (separation): {}. The training rows set no limit to such a weight, \
+         which then depends on the scale of the prior",
+        listed(names)
+    );
+    if names.iter().any(|name| !is_indicator(name)) {
+        sentence.push_str(". A column that only follows from the class is better left out: import with --drop");
+    }
+    if names.iter().any(is_indicator) {
+        sentence.push_str(". A value that only one class has, named in brackets, is better merged with others");
+    }
+    sentence
 }
 
 /// Whether no value in one of the classes 0 and 1 is larger than any in the other, without all being the same.
@@ -97,5 +110,17 @@ mod tests {
         assert!(!is_separating([1.0, 2.0, 3.0, 4.0]));
         assert!(!is_separating([5.0; 4]), "a constant column says nothing");
         assert!(!super::is_separating(aview1(&[1.0, 2.0]), aview1(&[1.0, 1.0])), "nor does a single class");
+    }
+
+    #[test]
+    fn columns_of_numbers_and_of_categories_get_their_own_advice() {
+        let advice = |names: &[&str]| {
+            let sentence = sentence_on_separation(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+            (sentence.contains("--drop"), sentence.contains("merged"))
+        };
+        assert_eq!(
+            [advice(&["paid"]), advice(&["kind[b]"]), advice(&["paid", "age[missing]"])],
+            [(true, false), (false, true), (true, true)]
+        );
     }
 }

@@ -270,7 +270,7 @@ impl SweepState {
         let all = text::counted(self.sweep.points.len(), "run");
         let mut said = match self.table.runs() {
             // Without results of our own, keep the table that an earlier job wrote.
-            0 => "none of the runs is finished: no table was written\n".to_owned(),
+            0 => "there are no results: no table was written\n".to_owned(),
             runs => {
                 self.table.write(&self.sweep)?;
                 format!("wrote {}: {} of {all}\n", self.table.path().display(), text::count(runs))
@@ -306,16 +306,14 @@ impl SweepState {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
         let names = entries.filter(|entry| config_file(&entry.path()).exists()).map(|entry| entry.file_name());
         let others = names.filter(|name| self.sweep.points.iter().all(|point| name != point.name.as_str())).count();
+        let folder = self.folder.display();
         match others {
             0 => String::new(),
             1 => format!(
-                "note: 1 folder in {} is not a run of this sweep (its keys may have changed): delete it or choose another --output\n",
-                self.folder.display()
+                "note: another run in {folder} is not in this file, whose keys or values may have changed. It stays there\n"
             ),
-            others => format!(
-                "note: {} in {} are not runs of this sweep (its keys may have changed): delete them or choose another --output\n",
-                text::counted(others, "folder"),
-                self.folder.display()
+            _ => format!(
+                "note: {others} other runs in {folder} are not in this file, whose keys or values may have changed. They stay there\n"
             ),
         }
     }

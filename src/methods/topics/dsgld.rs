@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct TopicDsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, the chains of one agent alone.
+    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, one group of chains, at one agent.
     pub rounds: u64,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
     pub trajectory: Trajectory,
@@ -35,7 +35,7 @@ pub struct TopicDsgldSettings {
     /// small shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
-    /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
+    /// `"rotating"` (one group of chains makes visits in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
     pub schedule: Schedule,
     /// Updates of each chain before its first draw.
     pub burn_in: u64,

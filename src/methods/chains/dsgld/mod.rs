@@ -107,11 +107,10 @@ impl MethodSettings for DsgldSettings {
         let hops = if self.through_server && agents > 1 { 2.0 } else { self.schedule.share_that_moves(agents) };
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
+        // With `balance`, fast agents make longer visits and slow ones shorter visits: together they need as much.
         let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
-        // A fast agent among slow ones makes the updates of all.
-        let longest = if self.balance.is_some() { longest * f64::from(agents) } else { longest };
         let draws_of_visit = if self.thin() == 0 { 0 } else { (longest as u64).div_ceil(self.thin()) };
-        // The chain and the buffers of its score; expectations are sums of three numbers in double precision.
+        // The chain and the buffers of its score; expectations are three vectors in double precision, each as large as two.
         let vectors: u64 = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
         ResourceEstimate {
             particles: Some(chains),
@@ -151,14 +150,16 @@ impl MethodSettings for DsgldSettings {
             ));
         }
         let turns = self.schedule.rounds_per_turn(self.chains, agents);
-        let can_overlap = self.schedule == Schedule::Rotating && !self.through_server && u64::from(turns) <= MAX_ROUNDS_IN_FLIGHT;
-        if can_overlap && self.max_rounds_in_flight < u64::from(turns) {
+        let most_in_flight = u64::from(turns).min(MAX_ROUNDS_IN_FLIGHT);
+        let can_overlap = self.schedule == Schedule::Rotating && !self.through_server;
+        if can_overlap && self.max_rounds_in_flight < most_in_flight {
             notes.push(format!(
-                "groups of chains move in turn: set max_rounds_in_flight = {turns} to let all agents compute at the same time"
+                "groups of chains make visits in turn: set max_rounds_in_flight = {most_in_flight} to let as many agents as possible \
+                 compute at the same time"
             ));
         }
         if !self.correction && agents > 1 {
-            notes.push("correction = false: chains are biased to agents that make many updates on few rows".into());
+            notes.push("correction = false: chains are biased toward agents that make many updates on few rows".into());
         }
         notes
     }

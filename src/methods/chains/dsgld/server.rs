@@ -163,13 +163,12 @@ impl<T: Transition> DsgldServer<T> {
             let visits: Vec<Visit> = group
                 .clone()
                 .map(|chain| {
-                    let agent = agent_at(&current_slots, chain) as usize;
-                    let updates = self.state.updates_per_visit.next_visit(chain, agent);
+                    let agent = agent_at(&current_slots, chain);
+                    let updates = self.state.updates_per_visit.next_visit(chain, agent as usize);
                     let first = self.state.updates_posted[chain as usize];
                     self.state.updates_posted[chain as usize] += updates;
                     let (group_size, first_chain) = previous_group(chain);
-                    let agent_id = agent_at(&current_slots, chain);
-                    Visit { agent: agent_id, chain, first, updates, scale: scales[agent], group_size, first_chain }
+                    Visit { agent, chain, first, updates, scale: scales[agent as usize], group_size, first_chain }
                 })
                 .collect();
             let members: Vec<AgentId> = visits.iter().map(|visit| visit.agent).collect();

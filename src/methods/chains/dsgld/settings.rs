@@ -30,7 +30,7 @@ pub enum Trajectory {
 pub struct DsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, the chains of one agent alone. Default: as many as
+    /// Rounds, in each of which every chain makes a visit; with `schedule = "rotating"`, one group of chains, at one agent. Default: as many as
     /// `ess` needs with `step = "auto"`, otherwise 1000.
     pub rounds: Option<u64>,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
@@ -57,7 +57,7 @@ pub struct DsgldSettings {
     /// shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
-    /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
+    /// `"rotating"` (one group of chains makes visits in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
     pub schedule: Schedule,
     /// Updates of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 1000.
     pub burn_in: Option<u64>,
@@ -121,7 +121,7 @@ impl Default for DsgldSettings {
 }
 
 impl DsgldSettings {
-    /// Visits of each chain.
+    /// Rounds of the run.
     pub fn rounds(&self) -> u64 {
         self.rounds.unwrap_or(1000)
     }
@@ -237,7 +237,7 @@ impl DsgldSettings {
             return wrong("noise_correction", "= true has no effect without coupling. Set coupling, or remove this key");
         }
         if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
-            let sentence = "= \"rotating\" lets one chain or a few make visits in a round, but coupling averages chains that do so in the same round. \
+            let sentence = "= \"rotating\" lets one chain or a few make visits in a round, but coupling averages chains that visit in the same round. \
                  Remove one of the two";
             return wrong("schedule", sentence);
         }
@@ -250,7 +250,7 @@ impl DsgldSettings {
         if self.noise_correction && (initial.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some()) {
             return wrong(
                 "noise_correction",
-                "= true needs averages after every update: set trajectory = 1, and 1 in plans, without balance",
+                "= true needs averages after every update: set trajectory and all plans to 1, and remove balance",
             );
         }
         if let Some(Balance { threshold, decay, .. }) = self.balance {
@@ -258,5 +258,34 @@ impl DsgldSettings {
             in_range("balance.decay", decay, (0.0..=1.0).contains(&decay), "from 0 to 1")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::methods::tuning::{Found, Measurement};
+
+    /// Agents may differ in rows, and a chain that is drawn to the agent with the shortest visits makes the fewest updates.
+    #[test]
+    fn lengths_that_tuning_finds_leave_draws_under_every_schedule() {
+        let measured = Measurement {
+            minibatches: vec![100.0],
+            shards: vec![1.0],
+            curvature: 1.0,
+            rows: 10.0,
+            knows_only_scale: false,
+            shortened: 1.0,
+        };
+        for (schedule, chains) in [(Schedule::Categorical, 1), (Schedule::Permutation, 2), (Schedule::Rotating, 2)] {
+            for rounds in [None, Some(20)] {
+                let trajectory = Trajectory::Each(vec![1.0, 100.0]);
+                let settings = DsgldSettings { chains, schedule, trajectory, rounds, ..DsgldSettings::default() };
+                let tuned = settings.tuned(Found::Noise(&measured), 2);
+                assert!(tuned.burn_in.is_some() && tuned.thin.is_some());
+                tuned.check_agents(2).unwrap();
+            }
+        }
     }
 }
