@@ -11,6 +11,12 @@ const MAX_NAME_LENGTH: usize = 120;
 /// Digits of a digest in a name: enough for all names of a sweep to differ.
 const DIGITS: usize = 12;
 
+/// The sections whose name decides which other keys they have, each with a list of its tables.
+const LISTS_OF_TABLES: [(&str, &str); 2] = [
+    ("method", "method = [{ name = \"hmc\" }, { name = \"svgd\" }]"),
+    ("model", "model = [{ name = \"logistic\" }, { name = \"network\" }]"),
+];
+
 /// A grid of runs.
 #[derive(Clone, Debug)]
 pub struct Sweep {
@@ -78,6 +84,11 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         } else if dotted == "cluster.threads" {
             let what = "cannot vary within a job, whose threads start once. Start a job for each number: --set cluster.threads=2";
             problems.push(wrong(&at, what.into()));
+        } else if let Some((section, example)) = LISTS_OF_TABLES.iter().find(|(section, _)| dotted == format!("{section}.name")) {
+            let what = format!(
+                "cannot vary, because other keys of [{section}] depend on it. To vary the {section}, list tables: {example}"
+            );
+            problems.push(wrong(&at, what));
         } else if varied.iter().any(|other| other.at == key) {
             problems.push(wrong(&at, "is there twice".into()));
         } else {
@@ -351,6 +362,14 @@ mod tests {
             ("[sweep]\nmethod.x = [1]\n\"method.x\" = [2]\n", "twice"),
             ("[sweep]\nseed.x = [1]\n", "seed is a value, not a table"),
             ("[sweep]\n\"method..x\" = [1]\n", "an empty part"),
+            (
+                "[sweep]\n\"method.name\" = [\"hmc\", \"svgd\"]\n",
+                "To vary the method, list tables: method = [{ name = \"hmc\" }, { name = \"svgd\" }]",
+            ),
+            (
+                "[sweep]\nmodel.name = [\"logistic\", \"network\"]\n",
+                "To vary the model, list tables: model = [{ name = \"logistic\" }",
+            ),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.len() == 1 && found[0].contains(says), "{says:?} in {found:?}");

@@ -2,6 +2,9 @@
 
 use super::overrides::{TOO_LARGE, is_too_large};
 
+/// What is said of a number with a decimal comma or with separated thousands.
+const NUMBER_WITH_COMMA: &str = "numbers have a point and no commas: 0.5, 1000";
+
 /// A sentence on the line of which the parser said this.
 pub(super) fn explain(line: &str, parser: &str) -> String {
     let sentence = sentence(without_comment(line), parser).replace('\n', " ");
@@ -11,9 +14,15 @@ pub(super) fn explain(line: &str, parser: &str) -> String {
 fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
     let value = line.split_once('=').map_or(line, |(_, value)| value).trim();
     let says = |words: &str| parser.contains(words);
-    if says("missing comma") {
-        // The line may be the one after an array that was not closed.
-        return "a comma is missing before this, or the array above has no `]` at its end";
+    if has_number_with_comma(value) {
+        return NUMBER_WITH_COMMA;
+    }
+    // The line may be the one after an array or a table that was not closed.
+    if says("missing comma") || says("must be quoted") && value.starts_with(['[', '{']) && has_numbers_without_comma(value) {
+        return "a comma is missing before this, or the array or table above has no `]` or `}` at its end";
+    }
+    if says("inline table") && line.starts_with('[') {
+        return "the table above has no `}` at its end";
     }
     if says("array") || says("inline table") {
         return parser;
@@ -22,8 +31,11 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         "there is no value after `=`"
     } else if is_too_large(value) {
         TOO_LARGE
-    } else if says("duplicate key") {
+    } else if says("duplicate key") && line.starts_with('[') {
         "this is given twice: keep one, with all keys of both if it is a table"
+    } else if says("duplicate key") {
+        "this is given twice: keep one, with all keys of both if it is a table. If they belong to different tables, the name of one, such as \
+         [method], is missing between them"
     } else if says("key with no value") {
         "a key and its value are written `key = value`"
     } else if says("unclosed table") && !line.contains(']') {
@@ -36,10 +48,15 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         "the text has no quote at its end, or a `\\` in it, which is written `\\\\`"
     } else if ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word) && value != *word) {
         "write true or false in lower case"
+    } else if has_switch(value) {
+        "write true or false, not yes, no, on or off"
     } else if is_number_with_comma(value) {
-        "numbers have a point and no commas: 0.5, 1000"
+        NUMBER_WITH_COMMA
     } else if says("mantissa") && value.contains(|digit: char| digit.is_ascii_digit()) && is_number_without_digit(value) {
         "a number has digits on both sides of its point: 0.5"
+    } else if has_broken_number(value) && (says("must be quoted") || says("invalid float") || value.contains(['%', ';'])) {
+        "this is no number: a number has only digits, a point and an exponent, a list has commas, and texts have quotes: 0.95, [0.7, 0.3], \
+         \"hmc\""
     } else if value.starts_with(|first: char| first.is_ascii_digit()) && value.contains(' ') {
         "there is more than one value"
     } else if is_text(value) {
@@ -66,6 +83,48 @@ fn without_comment(line: &str) -> &str {
 /// Whether this is a number that would have a point or nothing instead of its commas: 0,5 or 1,000.
 fn is_number_with_comma(value: &str) -> bool {
     value.contains(',') && value.split(',').all(|digits| digits.parse::<f64>().is_ok())
+}
+
+/// Whether such a number is the value of a key of an inline table: `{ normal = 1,5 }`.
+fn has_number_with_comma(value: &str) -> bool {
+    let parts: Vec<&str> = value.split(',').collect();
+    let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
+    value.starts_with('{')
+        && parts.windows(2).any(|pair| {
+            let first = pair[0].rsplit_once('=').map(|(_, first)| first);
+            first.is_some_and(is_number) && is_number(pair[1].trim_end_matches([' ', '}']))
+        })
+}
+
+/// Whether a value, or that of a key of an inline table, is another word for true or false.
+fn has_switch(value: &str) -> bool {
+    value.split(['{', ',', '}']).any(|part| {
+        let word = part.rsplit('=').next().unwrap_or(part).trim();
+        ["yes", "no", "on", "off"].iter().any(|switch| word.eq_ignore_ascii_case(switch))
+    })
+}
+
+/// The entries of a value: itself, the values of an inline table, or the entries of a list.
+fn entries(value: &str) -> impl Iterator<Item = &str> {
+    value.split(['{', '[', ',']).map(|part| part.rsplit('=').next().unwrap_or(part).trim_matches([' ', ']', '}']))
+}
+
+/// Whether an entry is more than one number, as in `[4, 12 6]`.
+fn has_numbers_without_comma(value: &str) -> bool {
+    entries(value).any(are_numbers)
+}
+
+/// Whether this is more than one number, with blanks between.
+fn are_numbers(entry: &str) -> bool {
+    entry.contains(' ') && entry.split_whitespace().all(|word| word.parse::<f64>().is_ok())
+}
+
+/// Whether an entry begins like a number but is none.
+fn has_broken_number(value: &str) -> bool {
+    entries(value).any(|entry| {
+        let number = entry.trim_start_matches(['+', '-']);
+        number.starts_with(|first: char| first.is_ascii_digit()) && number.parse::<f64>().is_err() && !are_numbers(number)
+    })
 }
 
 /// Whether this is a number that lacks digits on one side of its point: .5 or 5.
@@ -97,8 +156,11 @@ mod tests {
         for (text, sentence) in [
             ("step =", "there is no value after `=`"),
             ("agents = 99999999999999999999", TOO_LARGE),
-            ("a = 1\na = 2", "this is given twice"),
-            ("[model]\n[model]", "this is given twice"),
+            (
+                "a = 1\na = 2",
+                "this is given twice: keep one, with all keys of both if it is a table. If they belong to different tables",
+            ),
+            ("[model]\n[model]", "this is given twice: keep one, with all keys of both if it is a table (the line reads"),
             ("agents 3", "a key and its value are written `key = value`"),
             ("[data", "the name of a table ends with `]`"),
             ("draws = 01", "a number has no 0 before its other digits"),
@@ -108,13 +170,34 @@ mod tests {
             ("bias = True", "write true or false in lower case"),
             ("step = 0,5", "numbers have a point and no commas"),
             ("rounds = 1,000 # many", "numbers have a point and no commas"),
+            ("prior = { normal = 1,5 }", NUMBER_WITH_COMMA),
+            ("prior = { normal = 1,000 } # wide", NUMBER_WITH_COMMA),
+            ("partition = { dirichlet = 0,5, least = 2 }", NUMBER_WITH_COMMA),
+            ("intercept = yes", "write true or false, not yes"),
+            ("intercept = no", "write true or false, not yes"),
+            ("intercept = On # always", "write true or false, not yes"),
+            ("intercept = off", "write true or false, not yes"),
+            ("method = { name = \"dsvgd\", whitened = yes }", "write true or false, not yes"),
+            ("acceptance = 95%", "this is no number"),
+            ("acceptance = 95 %", "this is no number"),
+            ("chains = 4;", "this is no number"),
+            ("center = -4;", "this is no number"),
+            ("sizes = [0.7; 0.3]", "this is no number"),
+            ("sizes = [ 70%, 30% ]", "this is no number"),
+            ("method = { acceptance = 95% }", "this is no number"),
+            ("file = 2024/rows.h5", "this is no number"),
             ("step = .5 # it’s small", "a number has digits on both sides of its point"),
             ("agents = 3 4", "there is more than one value"),
             ("file = data/abc.h5", "texts have quotes"),
             ("file = ./abc.h5", "texts have quotes"),
             ("file = train.h5 # rows", "texts have quotes"),
             ("name = network", "texts have quotes"),
-            ("trajectory = [4, 12\ncorrection = true", "a comma is missing before this, or the array above has no `]`"),
+            (
+                "trajectory = [4, 12\ncorrection = true",
+                "a comma is missing before this, or the array or table above has no `]` or `}`",
+            ),
+            ("prior = { normal = 1.5\nintercept = true", "a comma is missing before this"),
+            ("prior = { normal = 1.5\n[method]\nname = \"hmc\"", "the table above has no `}`"),
             ("a = [\n[0.1, 0.2]\n[0.3, 0.4]]", "a comma is missing before this"),
             ("a = [4, 12 6]", "a comma is missing before this"),
         ] {

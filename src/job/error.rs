@@ -128,12 +128,14 @@ pub enum ExtensionError {
         reason: &'static str,
     },
     /// The length of the run has another name.
-    #[error("the length of runs of {method} is given in {key}: type --{key} {example}")]
+    #[error("the length of runs of {method} is given in {key}, and this run has {now}: type --{key} {example}")]
     OtherKey {
         /// The method.
         method: String,
         /// The key.
         key: &'static str,
+        /// The length now.
+        now: u64,
         /// What to type.
         example: String,
     },

@@ -107,7 +107,13 @@ fn longer_run(
         return Err(not_extendable(folder, name, reason));
     }
     if typed.key != key {
-        return Err(ExtensionError::OtherKey { method: name.into(), key, example: format!("+{value}") }.into());
+        // As many as were asked for, unless that is less than the run has.
+        let example = match typed.value {
+            Amount::More(more) => format!("+{more}"),
+            Amount::Total(total) if total > value => total.to_string(),
+            Amount::Total(_) => format!("+{value}"),
+        };
+        return Err(ExtensionError::OtherKey { method: name.into(), key, now: value, example }.into());
     }
     let longer = match typed.value {
         Amount::Total(total) => total,

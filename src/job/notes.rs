@@ -70,7 +70,7 @@ fn sentence_on_separation(names: &[String]) -> String {
     let is_indicator = |name: &String| name.ends_with(']');
     let mut sentence = format!(
         "columns that tell the classes apart by themselves, but for ties (separation): {}. The training rows set no limit to such a weight, \
-         which then depends on the scale of the prior",
+         which then depends on the scale of the prior, and may take long to sample",
         listed(names)
     );
     if names.iter().any(|name| !is_indicator(name)) {

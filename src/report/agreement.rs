@@ -5,6 +5,8 @@ use super::judgment::{Evidence, Judgment};
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
 use crate::config::stored_table;
+use crate::methods::chains::hmc::HmcSettings;
+use crate::methods::common::settings::MethodSettings;
 use crate::results::POSTERIOR;
 use crate::text;
 use serde::Serialize;
@@ -31,6 +33,8 @@ pub struct Agreement {
     pub largest_sd_ratio: f64,
     /// The parameter with this ratio.
     pub widest: String,
+    /// Whether the chains share random numbers with those of the reference, because both have the same seed.
+    pub shares_random_numbers: bool,
     /// What the run says of its own draws.
     pub judgment: Option<Judgment>,
 }
@@ -52,6 +56,12 @@ impl<'a> Reference<'a> {
         let group = posterior(run)?;
         let judgment = Judgment::of(std::slice::from_ref(&group), &Evidence::of(run)?);
         Ok(Self { run, group, judgment })
+    }
+
+    /// Whether the noise of a run's chains comes from the same random numbers. The trajectories of `hmc` depart from each other all the same.
+    fn shares_random_numbers(&self, run: &RunResults) -> bool {
+        let (here, there) = (run.file.info(), self.run.file.info());
+        here.seed == there.seed && [here, there].iter().all(|info| info.method != HmcSettings::NAME)
     }
 
     /// Whether a run has the posterior of the reference: the same data, model and temperature.
@@ -90,7 +100,8 @@ impl Agreement {
     pub fn of<'a>(runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>, reference: &Reference) -> Result<Vec<Self>> {
         let one = |(name, run)| {
             reference.check_same_posterior(run)?;
-            Self::with(name, run, &reference.group)
+            let agreement = Self::with(name, run, &reference.group)?;
+            Ok(Self { shares_random_numbers: reference.shares_random_numbers(run), ..agreement })
         };
         runs.into_iter().map(one).collect()
     }
@@ -132,6 +143,7 @@ impl Agreement {
             narrowest,
             largest_sd_ratio,
             widest,
+            shares_random_numbers: false,
             judgment: Judgment::of(&[group], &Evidence::of(run)?),
         })
     }
@@ -221,10 +233,21 @@ pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> Str
         }
         false => "",
     };
+    let sharing: Vec<&str> =
+        agreements.iter().filter(|agreement| agreement.shares_random_numbers).map(|agreement| agreement.run.as_str()).collect();
+    let shared = if sharing.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "  the seed of the reference is also that of {}: with the same random numbers, runs agree better than independent ones, and ± does \
+             not hold. Repeat one of them with another --set seed=N\n",
+            sharing.join(", ")
+        )
+    };
     let judgment = reference.judgment.as_ref().map_or_else(String::new, |judgment| format!("  reference: {}\n", judgment.text));
     format!(
         "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference, ± its Monte Carlo error (that of particles is not known)\n  sd ratio: sd of the \
-         run over that of the reference\n{exchangeable}",
+         run over that of the reference\n{shared}{exchangeable}",
         text::table(&columns)
     )
 }

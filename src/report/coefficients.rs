@@ -412,16 +412,19 @@ impl Table {
     fn push(&mut self, name: String, draws: ArrayView1<f64>, is_effect: bool, is_group: bool) {
         let mut sorted = draws.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let of = |sorted: &[f64]| self.interval.of(sorted);
+        let interval = self.interval.of(&sorted);
         let ratio = (self.ratio && is_effect).then(|| {
             let ratios: Vec<f64> = sorted.iter().map(|value| value.exp()).collect();
-            let [low, high] = of(&ratios);
+            // The shortest interval of ratios would be another one than that of the effect, and could exclude 1 where that one contains 0.
+            let [low, high] = match self.interval.kind {
+                IntervalKind::Quantile => self.interval.of(&ratios),
+                IntervalKind::Hdi => interval.map(f64::exp),
+            };
             [quantile(&ratios, 0.5), low, high]
         });
         let (mean, sd) = (draws.mean().unwrap_or(f64::NAN), draws.std(1.0));
         let by_chain = |length: usize| draws.to_shape((draws.len() / length, length)).ok().map(|draws| convergence(draws.view()));
         let convergence = self.chain_length.and_then(by_chain);
-        let interval = of(&sorted);
         let draws = if self.keeps_draws { draws.to_vec() } else { Vec::new() };
         self.rows.push(Coefficient { name, mean, sd, interval, ratio, convergence, draws, is_group, is_effect });
     }

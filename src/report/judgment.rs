@@ -493,8 +493,8 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
                 ),
                 Some(Obstacle::TooFewDraws) => unknown("the draws are too few"),
                 Some(Obstacle::NoGaussian) | None => unknown(
-                    "around these draws the posterior is too far from a Gaussian for this measurement, for example because effects have \
-                     only a few groups. A longer run does not change this",
+                    "around these draws the posterior is too far from a Gaussian for this measurement, for example because a scale is \
+                     estimated from few weights or groups. A longer run does not change this",
                 ),
             }
         }

@@ -77,7 +77,9 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     let before = (cli.posterior("chains"), cli.read("chains/config.toml"));
     for (typed, says) in [
         ("resume none", "none: there is no such folder"),
-        ("resume chains --rounds +5", "the length of runs of sghmc is given in steps: type --steps +4000"),
+        ("resume chains --rounds +5", "the length of runs of sghmc is given in steps, and this run has 4000: type --steps +5"),
+        ("resume chains --draws 9000", "and this run has 4000: type --steps 9000"),
+        ("resume chains --draws 500", "and this run has 4000: type --steps +4000"),
         ("resume chains --steps 3000", "the run has steps = 4000 already: type --steps +4000, or a number above 4000"),
         ("resume particles --steps +5", "runs of svgd cannot be made longer, because their course depends on their length"),
     ] {

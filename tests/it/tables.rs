@@ -223,6 +223,10 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         assert!(lines.len() == 5 && lines[2] == "1,,,," && lines[4] == "3,,,,", "{text}");
         assert!(lines[1].starts_with("0,") && lines[3].starts_with("2,") && lines[3].len() > 20, "{text}");
     }
+    cli.write("new.csv", "school,region,years,age\ns3,west,NA,40\ns3,east,2,40\ns3,west,0,40\ns3,south,NA,40\n");
+    let said = "4 rows without a prediction (2 with a missing value, 1 with a value that no training row has, 1 with an exposure or a weight \
+                that is not allowed), of which the first is new.csv, line 2: the value of \"years\" is missing";
+    cli.alone("predict claims new.csv").end(0, &[said]);
     // Numbers far from those of the training rows, as in another unit, are predicted and said. A rare level is not far.
     let rows = "s3,south,2,40\ns3,west,2,14600\ns3,west,2,NA\ns3,west,2,-900\n";
     cli.write("new.csv", format!("school,region,years,age\n{rows}"));

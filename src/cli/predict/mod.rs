@@ -96,8 +96,8 @@ fn is_of_output(error: &anyhow::Error) -> bool {
 /// Reports counts and metrics of the predictions.
 fn report(predicted: Predicted) {
     let Predicted { count: _, unpredicted, of_new_groups, filled_in, far, metrics } = predicted;
-    if let Some((rows, first)) = unpredicted {
-        eprintln!("mpibayes: {} without a prediction, of which the first is {first}", text::counted(rows, "row"));
+    if let Some(unpredicted) = unpredicted {
+        eprintln!("mpibayes: {unpredicted}");
     }
     if of_new_groups > 0 {
         let rows = text::counted(of_new_groups, "row");

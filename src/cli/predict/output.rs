@@ -16,8 +16,8 @@ const BLOCK_VALUES: usize = 1 << 21;
 pub(super) struct Predicted {
     /// The number of rows or documents, with the noun.
     pub count: String,
-    /// How many rows could not be predicted, and why the first of them could not.
-    pub unpredicted: Option<(usize, String)>,
+    /// The rows that could not be predicted, if there are any.
+    pub unpredicted: Option<Unpredicted>,
     /// How many rows are of groups that no training row has.
     pub of_new_groups: usize,
     /// How many rows lack a number, which the mean of the training rows replaces.
@@ -26,6 +26,39 @@ pub(super) struct Predicted {
     pub far: Option<(usize, String)>,
     /// The metrics, if labels are known.
     pub metrics: Option<String>,
+}
+
+/// Rows that could not be predicted.
+pub(super) struct Unpredicted {
+    /// Why the first of them could not be predicted.
+    first: String,
+    /// How many rows there are of each kind, such as "a missing value", in the order of their first rows.
+    kinds: Vec<(&'static str, usize)>,
+}
+
+impl Unpredicted {
+    fn rows(&self) -> usize {
+        self.kinds.iter().map(|(_, rows)| rows).sum()
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, rows)) => *rows += 1,
+            None => self.kinds.push((kind, 1)),
+        }
+    }
+}
+
+impl std::fmt::Display for Unpredicted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} without a prediction", text::counted(self.rows(), "row"))?;
+        // The first row explains rows of one kind.
+        if self.kinds.len() > 1 {
+            let kinds: Vec<String> = self.kinds.iter().map(|(kind, rows)| format!("{rows} with {kind}")).collect();
+            write!(f, " ({})", kinds.join(", "))?;
+        }
+        write!(f, ", of which the first is {}", self.first)
+    }
 }
 
 /// The CSV file of predictions, with a tally for the metrics.
@@ -47,8 +80,8 @@ pub(super) struct Output {
     rows: usize,
     /// How many rows of a table with labels have none.
     without_label: usize,
-    /// How many rows have no prediction, and why the first of them has none.
-    unpredicted: Option<(usize, String)>,
+    /// The rows that could not be predicted, if there are any.
+    unpredicted: Option<Unpredicted>,
     /// How many rows are of groups that no training row has.
     of_new_groups: usize,
     /// How many rows lack a number, which the mean of the training rows replaces.
@@ -194,8 +227,14 @@ impl Output {
         self.far.get_or_insert_with(|| (0, what())).0 += 1;
     }
 
-    /// Writes a row without a prediction.
-    pub(super) fn add_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> anyhow::Result<()> {
+    /// Writes a row without a prediction, for a reason of this kind.
+    pub(super) fn add_unpredicted(
+        &mut self,
+        copied: Vec<String>,
+        label: Option<&str>,
+        kind: &'static str,
+        why: String,
+    ) -> anyhow::Result<()> {
         let mut record = vec![self.rows.to_string()];
         record.extend(copied);
         record.push(String::new());
@@ -205,7 +244,7 @@ impl Output {
         record.resize(record.len() + numbers, String::new());
         self.csv.write_record(record)?;
         self.rows += 1;
-        self.unpredicted.get_or_insert((0, why)).0 += 1;
+        self.unpredicted.get_or_insert_with(|| Unpredicted { first: why, kinds: Vec::new() }).count(kind);
         Ok(())
     }
 
@@ -235,7 +274,7 @@ impl Output {
     pub(super) fn finish(mut self) -> anyhow::Result<Predicted> {
         self.csv.flush()?;
         let unpredicted = self.unpredicted.take();
-        let count = text::counted(self.rows - unpredicted.as_ref().map_or(0, |(rows, _)| *rows), "row");
+        let count = text::counted(self.rows - unpredicted.as_ref().map_or(0, Unpredicted::rows), "row");
         let metrics = self.labelled.then(|| {
             let values = self.tally.finish().values();
             let known = values.into_iter().filter(|(_, value)| !value.is_nan());

@@ -26,10 +26,16 @@ impl<'a, 'b> Rows<'a, 'b> {
         Self { predictor, output, path, raw, copied, labels, targets, labels_of_run, failed: None }
     }
 
-    /// Adds a row that cannot be predicted, with the values of the columns that are copied.
-    pub(super) fn push_unpredicted(&mut self, copied: Vec<String>, label: Option<&str>, why: String) -> Result<(), DataError> {
+    /// Adds a row that cannot be predicted for a reason of this kind, with the values of the columns that are copied.
+    pub(super) fn push_unpredicted(
+        &mut self,
+        copied: Vec<String>,
+        label: Option<&str>,
+        kind: &'static str,
+        why: String,
+    ) -> Result<(), DataError> {
         let written = if self.raw.is_empty() { Ok(()) } else { self.flush() };
-        let written = written.and_then(|()| self.output.add_unpredicted(copied, label, why));
+        let written = written.and_then(|()| self.output.add_unpredicted(copied, label, kind, why));
         self.stop_on(written)
     }
 

@@ -54,7 +54,14 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
             }
             Err(what) => {
                 let text = recipe.unknown_text(&values, row.levels).map_or_else(String::new, |text| format!(", not {text:?}"));
-                rows.push_unpredicted(copied, label, DataError::content(path, place, what + &text).to_string())
+                let kind = if what.ends_with("is missing") {
+                    "a missing value"
+                } else if recipe.unknown_level(&values).is_some() {
+                    "a value that no training row has"
+                } else {
+                    "an exposure or a weight that is not allowed"
+                };
+                rows.push_unpredicted(copied, label, kind, DataError::content(path, place, what + &text).to_string())
             }
         }
     });

@@ -71,7 +71,7 @@ fn shards_are_random_samples() {
 #[test]
 fn more_agents_than_training_rows_is_an_error() {
     let message = ShardAssignment::equal(Split::Train, 3, 4, Seed(0)).unwrap_err().to_string();
-    assert!(message.contains("3 train rows") && message.contains("4 agents"), "{message}");
+    assert!(message.contains("3 training rows") && message.contains("at most 3 agents"), "{message}");
     assert!(ShardAssignment::equal(Split::Test, 3, 0, Seed(0)).is_err());
     let test = ShardAssignment::equal(Split::Test, 3, 4, Seed(0)).unwrap();
     assert_eq!((0..4).map(|agent| test.rows(agent).len()).collect::<Vec<_>>(), [1, 1, 1, 0]);

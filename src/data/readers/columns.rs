@@ -114,6 +114,20 @@ impl TableLayout {
             }
             Column::Name(ref name) => fields.iter().position(|field| field == name).ok_or_else(|| {
                 let named: Vec<String> = fields.iter().filter(|field| !field.is_empty()).cloned().collect();
+                if name.contains(',') {
+                    // Options that take several columns have split the text at its commas.
+                    let options = if *column == self.label {
+                        "--label takes"
+                    } else if self.texts.contains(column) {
+                        "--group takes"
+                    } else {
+                        "--exposure, --offset and --weight take"
+                    };
+                    return wrong(format!(
+                        "no column is called {name:?} here: {options} one column; there are {}",
+                        listed(&named)
+                    ));
+                }
                 wrong(format!("no column is called {name:?} here; there are {}; or give its number", listed(&named)))
             }),
         };

@@ -130,7 +130,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
     }
     for scale in [0.0, -1.0, f64::NAN] {
         let message = changed(&|file| file.dataset("targets/scale").unwrap().write(&[scale]).unwrap()).unwrap_err().to_string();
-        assert!(message.contains("targets of scale"), "{message}");
+        assert!(message.contains("targets have the scale"), "{message}");
     }
 }
 

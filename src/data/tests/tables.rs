@@ -132,6 +132,11 @@ fn bad_csv_files_are_refused_with_file_and_line() {
         (Column::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
         (Column::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
         (Column::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
+        (
+            Column::Name("a,b".into()),
+            Header::Detect,
+            "no column is called \"a,b\" here: --label takes one column; there are a, b, c",
+        ),
         (Column::Name("c".into()), Header::No, "only if the file has a header"),
         (Column::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
     ] {
@@ -142,6 +147,13 @@ fn bad_csv_files_are_refused_with_file_and_line() {
             ),
             &[says],
         );
+    }
+    let two = || Some(Column::Name("a,b".into()));
+    for (columns, says) in [
+        (ColumnOptions { group: two(), ..ColumnOptions::default() }, "--group takes one column"),
+        (ColumnOptions { weight: two(), ..ColumnOptions::default() }, "--exposure, --offset and --weight take one column"),
+    ] {
+        place.refused(import_table(&TableImport { columns, ..csv(&train) }, &place.output()), &["\"a,b\" here", says]);
     }
     let regression = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
     place.refused(import_table(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
@@ -336,7 +348,7 @@ fn what_is_no_table_is_refused() {
     }
     let train = place.file("x.csv", "id,a,b\n1,2,0\n3,4,1\n");
     for (label, drop, says) in [
-        (Column::Last, vec![Column::Number(3)], "column 3 is to be both"),
+        (Column::Last, vec![Column::Number(3)], "column 3 (b) is both the label and in --drop"),
         (Column::Last, vec![Column::Number(1), Column::Number(2)], "no feature remains"),
         (Column::Last, vec![Column::Name("ide".into())], "no column is called \"ide\""),
         (Column::Last, vec![Column::Number(9)], "there is no column 9"),

@@ -150,7 +150,7 @@ fn bad_files_are_refused_with_their_line() {
     for scaling in [Scaling::Standardize, Scaling::Pixels, Scaling::UnitInterval, Scaling::Principal] {
         refused(&LibsvmImport { scaling, ..import(&path) }, &[scaling.name(), "max-abs"]);
     }
-    refused(&LibsvmImport { features: Some(0), ..import(&path) }, &["at least one"]);
+    refused(&LibsvmImport { features: Some(0), ..import(&path) }, &["must be at least 1"]);
     refused(&LibsvmImport { features: Some(MAX_FEATURES + 1), ..import(&path) }, &["at most 2147483648"]);
 }
 
