@@ -44,7 +44,7 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         "a number has no 0 before its other digits: write 1, not 01"
     } else if value.starts_with(['“', '”', '„', '‘', '’']) {
         "texts have straight quotes: \"hmc\""
-    } else if value.starts_with(['"', '\'']) && says("invalid") && says("string") {
+    } else if value.starts_with(['"', '\'']) && (says("string") || says("escaped")) {
         "the text has no quote at its end, or a `\\` in it, which is written `\\\\`"
     } else if ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word) && value != *word) {
         "write true or false in lower case"
