@@ -6,7 +6,6 @@ use super::linear_predictor::LinearPredictor;
 use super::log_scale::ScalePrior;
 use super::model::{Places, Regression};
 use super::prior::{Prior, WeightPrior};
-use crate::data::listed;
 use crate::models::error::positive;
 use crate::models::{DataSchema, ModelError, Output, Part};
 use crate::settings::{KeyError, did_you_mean};
@@ -205,7 +204,7 @@ impl Shared<'_> {
                 let sentence = if features.is_empty() {
                     "needs names of features, and the data have none: import a table with a header".to_owned()
                 } else {
-                    let (meant, known) = (did_you_mean(name, features), listed(features));
+                    let (meant, known) = (did_you_mean(name, features), features.join(", "));
                     format!("names \"{name}\", which is no feature. {meant}Choose one of: {known}")
                 };
                 KeyError::invalid("group_slopes", sentence)
