@@ -148,7 +148,7 @@ fn given_values_are_kept_and_invalid_ones_are_refused() {
     // Every note is printed once.
     let rotating = "--set method.schedule=rotating --set method.max_rounds_in_flight=1 --set method.correction=false --set method.rounds=400";
     let written = cli.alone(&format!("run run.toml {rotating} --output notes")).end(0, &[]).written();
-    for note in ["correction = false: chains", "move in turn", "preset annealed step"] {
+    for note in ["correction = false: chains", "make visits in turn", "preset annealed step"] {
         assert_eq!(written.matches(note).count(), 1, "{written}");
     }
 
