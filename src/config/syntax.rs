@@ -18,7 +18,7 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         return NUMBER_WITH_COMMA;
     }
     // The line may be the one after an array or a table that was not closed.
-    if says("missing comma") || says("must be quoted") && value.starts_with(['[', '{']) && has_numbers_without_comma(value) {
+    if says("missing comma") || says("must be quoted") && value.starts_with(['[', '{']) && entries(value).any(are_numbers) {
         return "a comma is missing before this, or the array or table above has no `]` or `}` at its end";
     }
     if says("inline table") && line.starts_with('[') {
@@ -52,7 +52,7 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         "write true or false, not yes, no, on or off"
     } else if is_number_with_comma(value) {
         NUMBER_WITH_COMMA
-    } else if says("mantissa") && value.contains(|digit: char| digit.is_ascii_digit()) && is_number_without_digit(value) {
+    } else if says("mantissa") && value.parse::<f64>().is_ok() {
         "a number has digits on both sides of its point: 0.5"
     } else if has_broken_number(value) && (says("must be quoted") || says("invalid float") || value.contains(['%', ';'])) {
         "this is no number: a number has only digits, a point and an exponent, a list has commas, and texts have quotes: 0.95, [0.7, 0.3], \
@@ -109,12 +109,7 @@ fn entries(value: &str) -> impl Iterator<Item = &str> {
     value.split(['{', '[', ',']).map(|part| part.rsplit('=').next().unwrap_or(part).trim_matches([' ', ']', '}']))
 }
 
-/// Whether an entry is more than one number, as in `[4, 12 6]`.
-fn has_numbers_without_comma(value: &str) -> bool {
-    entries(value).any(are_numbers)
-}
-
-/// Whether this is more than one number, with blanks between.
+/// Whether this is more than one number, with blanks between, as `12 6` in `[4, 12 6]`.
 fn are_numbers(entry: &str) -> bool {
     entry.contains(' ') && entry.split_whitespace().all(|word| word.parse::<f64>().is_ok())
 }
@@ -125,11 +120,6 @@ fn has_broken_number(value: &str) -> bool {
         let number = entry.trim_start_matches(['+', '-']);
         number.starts_with(|first: char| first.is_ascii_digit()) && number.parse::<f64>().is_err() && !are_numbers(number)
     })
-}
-
-/// Whether this is a number that lacks digits on one side of its point: .5 or 5.
-fn is_number_without_digit(value: &str) -> bool {
-    value.parse::<f64>().is_ok()
 }
 
 /// Whether this can only be meant as text: a word or a path.

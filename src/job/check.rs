@@ -2,7 +2,7 @@
 
 use super::check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};
 use super::data::{DataFile, other_kind, schema};
-use super::notes::{note_on_separation, notes_on_rows};
+use super::notes::notes_on_rows;
 use super::pointwise;
 use super::prepare::{JobData, RELATIVE_PATH};
 use super::problem::assign;
@@ -280,9 +280,7 @@ impl Checked for Table {
         let model = built.model.as_ref();
         let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
-        let mut notes = dataset.map(|dataset| notes_on_rows(run, dataset)).unwrap_or_default();
-        // `check_rows` reports rows that cannot be read.
-        notes.extend(dataset.and_then(|dataset| note_on_separation(run, dataset).ok().flatten()));
+        let notes = dataset.map(|dataset| notes_on_rows(run, dataset)).unwrap_or_default();
         let (mut method, mut estimate) = (run.method.check_model(model), None);
         let has_curvature = can_be_tuned(model);
         let is_tuned = run.method.tuning().is_some_and(|needs| needs.noise.is_some() || has_curvature);

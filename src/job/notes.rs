@@ -13,7 +13,7 @@ const MOST_VALUES: usize = 1 << 22;
 /// Rows with at least this many features are probably images or the like, whose columns are correlated.
 const MANY_CORRELATED: usize = 64;
 
-/// Remarks on the rows of a run.
+/// Remarks on the rows of a run. Rows that cannot be read are an error elsewhere.
 pub(super) fn notes_on_rows(run: &RunOf<Table>, dataset: &Dataset) -> Vec<String> {
     let is_wide = dataset.features() >= MANY_CORRELATED && !dataset.is_sparse();
     let has_sites = run.method.table().is_ok_and(|table| {
@@ -34,6 +34,7 @@ pub(super) fn notes_on_rows(run: &RunOf<Table>, dataset: &Dataset) -> Vec<String
             dataset.classes().join(" < ")
         ));
     }
+    notes.extend(note_on_separation(run, dataset).ok().flatten());
     notes
 }
 
@@ -42,10 +43,7 @@ fn is_rotated(dataset: &Dataset) -> bool {
 }
 
 /// A remark on the columns that separate the two classes of a logistic regression, if there are any. Of large data nothing is known.
-///
-/// # Errors
-/// If the rows cannot be read.
-pub(super) fn note_on_separation(run: &RunOf<Table>, dataset: &Dataset) -> Result<Option<String>, DataError> {
+fn note_on_separation(run: &RunOf<Table>, dataset: &Dataset) -> Result<Option<String>, DataError> {
     let rows = dataset.rows(Split::Train);
     let is_logistic = run.model_name() == LogisticSettings::NAME;
     // Without an intercept, the classes would have to be on two sides of 0.

@@ -2,7 +2,7 @@
 
 use super::data::{DataFile, refuse_kind};
 use super::error::JobError;
-use super::notes::{note_on_separation, notes_on_rows};
+use super::notes::notes_on_rows;
 use super::pointwise::{Pointwise, note_on_rows, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
@@ -141,11 +141,8 @@ impl JobData for Table {
                 notes.push(note);
             }
         }
-        notes.extend(dataset.iter().flat_map(|dataset| notes_on_rows(run, dataset)));
-        if let Some(dataset) = dataset.filter(|_| ranks.is_root()) {
-            // Rows that cannot be read are an error elsewhere, on all ranks.
-            notes.extend(note_on_separation(run, dataset).ok().flatten());
-        }
+        // Rank 0 alone prints notes, and reads rows for them.
+        notes.extend(dataset.iter().filter(|_| ranks.is_root()).flat_map(|dataset| notes_on_rows(run, dataset)));
         if let Some(dataset) = dataset.filter(|_| run.evaluate.pointwise) {
             notes.extend(note_on_rows(dataset.rows(run.evaluate.pointwise_rows), run.settings.temperature));
         }

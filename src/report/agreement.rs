@@ -100,20 +100,19 @@ impl Agreement {
     pub fn of<'a>(runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>, reference: &Reference) -> Result<Vec<Self>> {
         let one = |(name, run)| {
             reference.check_same_posterior(run)?;
-            let agreement = Self::with(name, run, &reference.group)?;
-            Ok(Self { shares_random_numbers: reference.shares_random_numbers(run), ..agreement })
+            Self::with(name, run, reference)
         };
         runs.into_iter().map(one).collect()
     }
 
-    fn with(name: &str, run: &RunResults, reference: &PosteriorGroup) -> Result<Self> {
-        let group = posterior(run)?;
+    fn with(name: &str, run: &RunResults, reference: &Reference) -> Result<Self> {
+        let (group, of_reference) = (posterior(run)?, &reference.group);
         let places: BTreeMap<&str, &Parameter> =
-            reference.estimates.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
+            of_reference.estimates.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
         let pairs: Vec<(&Parameter, &Parameter)> =
             group.estimates.iter().filter_map(|parameter| Some((parameter, *places.get(parameter.name.as_str())?))).collect();
-        if pairs.len() != group.estimates.len() || pairs.len() != reference.estimates.len() {
-            let what = format!("its posterior has other parameters than that of the reference, {}", shape(reference));
+        if pairs.len() != group.estimates.len() || pairs.len() != of_reference.estimates.len() {
+            let what = format!("its posterior has other parameters than that of the reference, {}", shape(of_reference));
             return Err(ReportError::missing(&run.path, what));
         }
         let largest = |value: &dyn Fn(&Parameter, &Parameter) -> f64| {
@@ -143,7 +142,7 @@ impl Agreement {
             narrowest,
             largest_sd_ratio,
             widest,
-            shares_random_numbers: false,
+            shares_random_numbers: reference.shares_random_numbers(run),
             judgment: Judgment::of(&[group], &Evidence::of(run)?),
         })
     }

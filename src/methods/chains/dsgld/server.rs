@@ -207,11 +207,10 @@ impl<T: Transition> DsgldServer<T> {
     fn finish_round(&mut self, cx: &mut Context) {
         let reporting = self.reporting_rounds();
         let state = &mut self.state;
-        let number = state.rounds_done;
         state.rounds_done += 1;
         let round = state.rounds_done;
         if !state.states_of_round.0.is_empty() {
-            if reporting.first_since(self.settings.first_round_with_draws(self.agents) - 1, number) {
+            if reporting.first_since(self.settings.first_round_with_draws(self.agents) - 1, round - 1) {
                 // The window still holds states of burn-in.
                 state.window.0.clear();
             }
