@@ -6,8 +6,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
-    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, FixedSweep, SgrldUpdate, Sweeps,
-    TokenBlocks, Tokens, TopicCounts, TopicTable, WordSweep, WordTable, dense_sweep, sgrld_step,
+    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, FixedSweep, Residence, SgrldUpdate,
+    Sweeps, TokenBlocks, Tokens, TopicCounts, TopicTable, WordSweep, WordTable, dense_sweep, sgrld_step,
 };
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -132,7 +132,7 @@ fn fixed(criterion: &mut Criterion) {
             by_word.sweep(assigned, counts, 0.1, 0.01, |word| stream(u64::from(word) + u64::from(WORDS) * sweep));
         };
         (0..20).for_each(|_| run_by_word(&mut assigned, &mut counts));
-        let blocks = TokenBlocks::new(&documents, size).expect("within the limits");
+        let blocks = TokenBlocks::new(&documents, size, Residence::Memory).expect("within the limits");
         let mut swept: Vec<u16> = assigned.iter().map(|&topic| u16::try_from(topic).expect("few topics")).collect();
         let mut array = counts.clone().into_counts();
         group.bench_function(BenchmarkId::new("sweep by word", topics), |bencher| {

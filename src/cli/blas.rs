@@ -1,7 +1,7 @@
 //! OpenBLAS on one thread, with the widest kernels that the processor has.
 //!
-//! One thread regardless of the environment: agents use all cores, and results depend on the number of BLAS threads. OpenBLAS takes kernels
-//! for SSE3 on a processor that is newer than itself, with which matrix products take six times as long.
+//! One thread regardless of the environment: agents use all cores, and results depend on the number of BLAS threads. On a processor
+//! that is newer than this OpenBLAS, OpenBLAS falls back to kernels for SSE3, and matrix products take six times as long.
 
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
 use std::env;
@@ -27,8 +27,8 @@ unsafe extern "C" {
 
 /// Prepares OpenBLAS; to be called at the start of `main`, before MPI starts.
 ///
-/// OpenBLAS chooses its kernels before `main`. If the processor has better ones, and the environment names none, this program starts itself
-/// again with `OPENBLAS_CORETYPE`.
+/// OpenBLAS chooses its kernels before `main`. If the processor could use better ones, and `OPENBLAS_CORETYPE` is not set, this program starts
+/// itself again with it.
 pub fn prepare() {
     if env::var_os(CORE_TYPE).is_none()
         && let Some(kernels) = Kernels::of(&configuration())
@@ -91,8 +91,8 @@ impl Instructions {
         dispatch(Widest)
     }
 
-    /// Their name, and a processor that has no wider ones, by its name in OpenBLAS.
-    fn names(self) -> Option<(&'static str, &'static str)> {
+    /// Their name in messages, and the value of [`CORE_TYPE`] whose kernels use exactly these.
+    fn name_and_core_type(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Sse => None,
             Self::Avx2 => Some(("AVX2", "Haswell")),
@@ -111,9 +111,10 @@ struct Kernels<'a> {
 impl<'a> Kernels<'a> {
     /// Reads a [`configuration`]. None if OpenBLAS was built for one processor.
     fn of(configuration: &'a str) -> Option<Self> {
-        // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64": the word before the threads.
-        let before = configuration.split(" MAX_THREADS").next().filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
-        Some(Self { processor: before.rsplit(' ').next()? })
+        // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64", or SINGLE_THREADED instead of the threads: the word before it.
+        let ends = [" MAX_THREADS", " SINGLE_THREADED"];
+        let end = ends.iter().find_map(|end| configuration.find(end)).filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
+        Some(Self { processor: configuration[..end].rsplit(' ').next()? })
     }
 
     fn instructions(&self) -> Instructions {
@@ -129,12 +130,12 @@ impl<'a> Kernels<'a> {
 
     /// The value of [`CORE_TYPE`] for wider kernels that a processor with these instructions can use.
     fn better_on(&self, here: Instructions) -> Option<&'static str> {
-        here.names().filter(|_| self.instructions() < here).map(|(_, processor)| processor)
+        here.name_and_core_type().filter(|_| self.instructions() < here).map(|(_, processor)| processor)
     }
 
     fn warning(&self, here: Instructions, set: Option<&OsStr>) -> Option<String> {
         let better = self.better_on(here)?;
-        let (instructions, _) = here.names()?;
+        let (instructions, _) = here.name_and_core_type()?;
         let remedy = match set {
             Some(set) if set.eq_ignore_ascii_case(better) => "another build of OpenBLAS would have faster ones".into(),
             Some(_) => format!("unset {CORE_TYPE} (results then differ in their last bits)"),
@@ -185,7 +186,10 @@ mod tests {
         assert_eq!(better("Zen", Instructions::Avx2), None);
         assert_eq!(better("cooperlake", Instructions::Avx512), None);
         assert_eq!(better("SkylakeX", Instructions::Avx2), None);
+        let single_threaded = Kernels::of("OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell SINGLE_THREADED").unwrap();
+        assert_eq!((single_threaded.processor, single_threaded.better_on(Instructions::Avx2)), ("Haswell", None));
         assert!(Kernels::of("OpenBLAS 0.3.21 NO_AFFINITY Haswell MAX_THREADS=64").is_none());
+        assert!(Kernels::of("OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell").is_none());
         assert!(Kernels::of("unknown").is_none());
     }
 

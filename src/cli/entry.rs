@@ -15,20 +15,20 @@ use std::time::Duration;
 /// How long other processes wait before they report an error, so that the process that speaks for the job reports first.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Takes -1 for the value of an option, which its parser refuses, and not for an unknown option.
+/// Lets `--seed -1` reach the parser of `--seed`, which explains the error. Otherwise clap says that `-1` is an unknown option.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg });
     command.mut_subcommands(with_negative_numbers)
 }
 
-/// What the standard library says of a text that is no whole number, or a negative one.
+/// The standard library's message for text that is not a whole number or is negative.
 const NO_WHOLE_NUMBER: &str = "invalid digit found in string";
 
 /// Prints a usage error, or the help that was asked for, and ends the process.
 fn exit_with(usage: &clap::Error) -> ! {
     let text = usage.render().to_string();
     if text.contains(NO_WHOLE_NUMBER) {
-        eprint!("{}", text.replace(NO_WHOLE_NUMBER, "write a whole number, 0 or larger"));
+        eprint!("{}", text.replace(NO_WHOLE_NUMBER, "write a whole number, such as 5"));
         std::process::exit(usage.exit_code());
     }
     usage.exit()

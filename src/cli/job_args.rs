@@ -10,13 +10,13 @@ use std::time::Duration;
 /// Arguments about the job.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// End the job if no sign of life came from a rank for this time; ranks give one also during long tasks, and a run can be resumed. 0 waits forever
+    /// End the job if a rank gives no sign of life for this long. Ranks give signs during long tasks too. The run can be resumed. 0 waits forever
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_silence, overrides_with = "max_silence")]
     pub max_silence: Duration,
     /// How messages are written on standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
-    /// Name the host of rank 0 in each line of a log in text
+    /// Put the host of rank 0 into each line about a run, if the log is text
     #[arg(long)]
     pub log_host: bool,
 }
@@ -25,7 +25,7 @@ pub struct JobArgs {
 #[derive(clap::Args, Debug)]
 pub struct TimeLimit {
     /// Save and stop before this time is over: 90m, 2h, or as Slurm writes it, 02:00:00 or 1-12:00:00
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, overrides_with = "max_time")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, overrides_with = "max_time")]
     pub max_time: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ pub struct TimeLimit {
 pub enum LogFormat {
     /// Lines for people
     Text,
-    /// An object of JSON a line, with time, level, host, rank and message
+    /// One JSON object per line, with time, level, host, rank and message
     Json,
 }
 
@@ -85,7 +85,7 @@ impl JobArgs {
 /// Units of time, each with its seconds.
 const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
 
-/// The shortest silence that is worth a message.
+/// The least `--max-silence`, apart from 0.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
 
 fn parse_silence(typed: &str) -> Result<Duration, String> {
@@ -95,15 +95,25 @@ fn parse_silence(typed: &str) -> Result<Duration, String> {
     }
 }
 
+/// The least `--max-time`: a run saves and stops some seconds before its end.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+
+fn parse_time_limit(typed: &str) -> Result<Duration, String> {
+    match parse_duration(typed)? {
+        limit if limit >= SHORTEST_LIMIT => Ok(limit),
+        _ => Err("give at least 1s, or leave --max-time out to run without a limit".into()),
+    }
+}
+
 /// Parses a time: `0`, `90s`, `1.5h`, or days, hours, minutes and seconds as Slurm writes them, `1-12:00:00` or `30:00`.
 fn parse_duration(typed: &str) -> Result<Duration, String> {
-    let parsed = if typed.contains([':', '-']) { parse_slurm_time(typed) } else { with_unit(typed) };
+    let parsed = if typed.contains([':', '-']) { parse_slurm_time(typed) } else { parse_with_unit(typed) };
     let seconds = parsed.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| "write a time such as 90s, 30m, 2h, 02:00:00 or 1-12:00:00".into())
 }
 
-fn with_unit(typed: &str) -> Option<f64> {
+fn parse_with_unit(typed: &str) -> Option<f64> {
     let unit = UNITS.into_iter().find_map(|(letter, seconds)| Some((typed.strip_suffix(letter)?, seconds)));
     // A bare number would be seconds here and minutes in Slurm.
     let (number, seconds) = unit.or_else(|| (typed.trim() == "0").then_some((typed, 1.0)))?;
@@ -151,6 +161,7 @@ mod tests {
         for typed in ["", "90", "soon", "-1", "1-", "1:2:3:4", "UNLIMITED", "1e400", "nan", "5ss", ":", "1h30m"] {
             assert!(parse_duration(typed).is_err_and(|why| why.contains("02:00:00")), "{typed}");
         }
+        assert!(parse_time_limit("0").is_err() && parse_time_limit("1s").is_ok());
         assert!(parse_silence("0.5s").is_err() && parse_silence("0").is_ok() && parse_silence("5m").is_ok());
     }
 }

@@ -4,7 +4,7 @@ use super::output::print;
 use crate::methods::chains::dsgld::PlannedTrajectories;
 use crate::report::RunResults;
 use crate::results::Table;
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let table = file
         .find_table(PLANS)?
         .with_context(|| format!("{path}: this run has no plan of trajectories; runs of dsgld have one"))?;
-    let plans = plans(&table).with_context(|| format!("{path}: the table {PLANS}"))?;
+    let plans = planned_trajectories(&table).with_context(|| format!("{path}: the table {PLANS}"))?;
     let each = plans.iter().map(|PlannedTrajectories { round, updates }| {
         let updates: Vec<String> = updates.iter().map(|updates| format!("{updates:?}")).collect();
         format!("{{ round = {round}, updates = [{}] }}", updates.join(", "))
@@ -39,7 +39,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The trajectories by the round from which they apply.
-fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
+fn planned_trajectories(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
     let column = |name: &str| table.column(name).with_context(|| format!("it has no column {name}"));
     let (agents, updates) = (column("agent_number")?, column("updates")?);
     let mut plans: Vec<PlannedTrajectories> = Vec::new();
@@ -53,9 +53,13 @@ fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
         };
         ensure!(
             *agent == last.updates.len() as f64,
-            "the plan of round {round} does not have every agent: the table is damaged, or the run was stopped while writing it"
+            "the plan of round {round} does not list each agent once: the table is damaged"
         );
         last.updates.push(*updates);
+    }
+    let agents = plans.first().map_or(0, |plan| plan.updates.len());
+    if let Some(PlannedTrajectories { round, .. }) = plans.iter().find(|plan| plan.updates.len() != agents) {
+        bail!("the plan of round {round} does not list each agent once: the table is damaged");
     }
     Ok(plans)
 }
@@ -73,7 +77,15 @@ mod tests {
             columns: vec![("agent_number".into(), agents), ("updates".into(), vec![4.0, 12.0, 6.5, 3.25])],
         };
         let planned = |round, updates: [f64; 2]| PlannedTrajectories { round, updates: updates.to_vec() };
-        assert_eq!(plans(&table(vec![0.0, 1.0, 0.0, 1.0])).unwrap(), [planned(0, [4.0, 12.0]), planned(7, [6.5, 3.25])]);
-        assert!(plans(&table(vec![0.0, 1.0, 1.0, 0.0])).unwrap_err().to_string().contains("round 7"));
+        assert_eq!(
+            planned_trajectories(&table(vec![0.0, 1.0, 0.0, 1.0])).unwrap(),
+            [planned(0, [4.0, 12.0]), planned(7, [6.5, 3.25])]
+        );
+        let message = |table: &Table| planned_trajectories(table).unwrap_err().to_string();
+        assert!(message(&table(vec![0.0, 1.0, 1.0, 0.0])).contains("round 7"));
+        // The last agent of the last plan is missing.
+        let mut shorter = table(vec![0.0, 1.0, 0.0]);
+        shorter.step.pop();
+        assert!(message(&shorter).contains("round 7"));
     }
 }

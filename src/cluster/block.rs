@@ -1,4 +1,4 @@
-//! Blocks of neighbors, in which agents are added and from which ranks send on: pairs, pairs of pairs, and so on.
+//! Blocks of 2^k consecutive agents or ranks, block by block of which sums are built and messages forwarded; and the partial sums of blocks.
 
 use super::layout::AgentId;
 use super::ranges::Ranges;
@@ -57,8 +57,8 @@ impl Block {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PartOfSum {
     pub part: u32,
-    /// The length of the whole body, and an agent whose body has it.
-    pub len: (AgentId, u64),
+    /// An agent, and the length of its whole body.
+    pub length_of: (AgentId, u64),
     /// The blocks; the body of the packet has the sums one after another.
     pub blocks: Vec<Block>,
 }

@@ -44,7 +44,7 @@ mod workers;
 
 pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use codec::{Raw, Serializable, SerializesAs};
+pub use codec::{Raw, Serializable, SerializesAs, raw};
 pub use context::Context;
 pub use erased::{AnyMethod, erase};
 pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process, observe_faults};

@@ -224,7 +224,7 @@ impl<N: Number> Node<N> {
                 }
             },
             Head::PartOfSum { request, part } => {
-                let from = part.len.0;
+                let from = part.length_of.0;
                 let received = self.sums.entry(request).or_default().receive(part, body);
                 received.map_err(|cause| self.fault(Some(from), cause))?;
                 self.advance_sum(request);

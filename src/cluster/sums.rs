@@ -136,7 +136,7 @@ impl<N: Number> Summation<N> {
     /// # Errors
     /// As [`contribute`](Self::contribute).
     pub fn receive(&mut self, part: PartOfSum, body: Body<N>) -> Result<(), String> {
-        self.check_length(part.len)?;
+        self.check_length(part.length_of)?;
         self.arrived.push((part, body));
         Ok(())
     }
@@ -203,7 +203,7 @@ impl<N: Number> Summation<N> {
                 None => Step::Done { part: number, parts: parts as u32, total: Body::joined(sums.into_values().collect()) },
                 Some(to) => {
                     let (blocks, bodies): (Vec<Block>, Vec<Body<N>>) = sums.into_iter().unzip();
-                    Step::Send { to, part: PartOfSum { part: number, len, blocks }, body: Body::joined(bodies) }
+                    Step::Send { to, part: PartOfSum { part: number, length_of: len, blocks }, body: Body::joined(bodies) }
                 }
             });
         }
@@ -393,7 +393,7 @@ mod tests {
     fn bodies_of_other_lengths_are_refused() {
         let mut sum: Summation<f32> = Summation::default();
         sum.contribute(3, contribution(3, 4)).unwrap();
-        let part = PartOfSum { part: 0, len: (9, 5), blocks: vec![Block::of(9)] };
+        let part = PartOfSum { part: 0, length_of: (9, 5), blocks: vec![Block::of(9)] };
         let refused = sum.receive(part, contribution(9, 5)).unwrap_err();
         assert!(refused.contains("agent 3 sent 4 values, agent 9 sent 5 values"), "{refused}");
     }

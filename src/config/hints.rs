@@ -1,5 +1,6 @@
 //! Messages for mistakes in run files: what was probably meant, and where a key belongs.
 
+use super::other_names::meant_by;
 use super::registry::Registry;
 use super::renamed::{new_key, new_value};
 use super::run::is_on_corpus;
@@ -129,6 +130,28 @@ impl<'a> Hints<'a> {
         }
     }
 
+    /// What a key of this name in a section is called here, if other programs use the name.
+    fn meant(&self, key: &str, section: &[&str]) -> Option<String> {
+        let in_section = |place: &Section, name: &str| {
+            let Key { name, doc } = place.keys.iter().find(|known| known.name == name)?;
+            let place = if place.path == section { String::new() } else { format!(" {}", in_words(&place.path)) };
+            Some(format!("Did you mean `{name}`{place}? It is: {doc}"))
+        };
+        let here = || self.sections.iter().find(|place| place.path == section);
+        let others = || self.sections.iter().filter(|place| place.path != section);
+        let names = meant_by(key);
+        let found_here = names.iter().find_map(|name| in_section(here()?, name).or_else(|| self.nested(name)));
+        found_here.or_else(|| names.iter().find_map(|name| others().find_map(|place| in_section(place, name))))
+    }
+
+    /// A question about a key inside the default settings of the method.
+    fn nested(&self, key: &str) -> Option<String> {
+        let [section, rest @ ..] = self.nested.iter().find(|path| path.last().is_some_and(|last| last == key))?.as_slice() else {
+            return None;
+        };
+        Some(format!("Did you mean `{}` in [{section}]?", rest.join(".")))
+    }
+
     fn unknown_key(&self, path: &[String], known: &[String], is_table: bool) -> String {
         let Some((key, section)) = path.split_last() else { return "is not a key".into() };
         let name = |of: &str| self.names.iter().find(|(section, _)| *section == of).map_or("", |(_, name)| name);
@@ -147,15 +170,13 @@ impl<'a> Hints<'a> {
             [section] if !name(section).is_empty() => format!("is not a key of {}", name(section)),
             _ => "is not a key here".to_owned(),
         };
-        let of = |section: &[&str]| match section {
-            [] => "at the top of the file, above all tables".to_owned(),
-            [one] => format!("in [{one}]"),
-            [first, rest @ ..] => format!("in {} of [{first}]", rest.join(".")),
-        };
         let others = || self.sections.iter().filter(|other| other.path != section);
         // The right word in the wrong section says more than a similar word in the right one.
         if let Some(other) = others().find(|other| other.has(key)) {
-            return format!("{not}. Did you mean `{key}` {}?", of(&other.path));
+            return format!("{not}. Did you mean `{key}` {}?", in_words(&other.path));
+        }
+        if let Some(meant) = self.meant(key, &section) {
+            return format!("{not}. {meant}");
         }
         let sections = ["data", "model", "method", "evaluate", "cluster", "sweep"];
         let candidates: Vec<&str> = match is_section {
@@ -166,16 +187,25 @@ impl<'a> Hints<'a> {
             let near = if is_section { format!("[{near}]") } else { format!("`{near}`") };
             return format!("{not}. Did you mean {near}?");
         }
-        if let Some([section, rest @ ..]) = self.nested.iter().find(|path| path.last() == Some(key)).map(Vec::as_slice) {
-            return format!("{not}. Did you mean `{}` in [{section}]?", rest.join("."));
+        if let Some(nested) = self.nested(key) {
+            return format!("{not}. {nested}");
         }
         if let Some((kind, name)) = self.registry.owner_of(key) {
             return format!("{not}. It belongs to the {kind} \"{name}\"");
         }
         if let Some((near, other)) = others().find_map(|other| Some((nearest(key, other.names())?, other))) {
-            return format!("{not}. Did you mean `{near}` {}?", of(&other.path));
+            return format!("{not}. Did you mean `{near}` {}?", in_words(&other.path));
         }
         if candidates.is_empty() { not } else { format!("{not}. The keys are {}", candidates.join(", ")) }
+    }
+}
+
+/// Where the keys of a section are written.
+fn in_words(section: &[&str]) -> String {
+    match section {
+        [] => "at the top of the file, above all tables".to_owned(),
+        [one] => format!("in [{one}]"),
+        [first, rest @ ..] => format!("in {} of [{first}]", rest.join(".")),
     }
 }
 

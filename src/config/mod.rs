@@ -5,6 +5,7 @@ mod configured;
 mod error;
 mod hints;
 mod init;
+mod other_names;
 mod overrides;
 mod reference;
 mod registry;

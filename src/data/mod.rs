@@ -68,7 +68,7 @@ pub use import::images::{IdxPair, import_first_idx, import_idx};
 pub use import::libsvm::{LibsvmImport, import_libsvm};
 pub use import::png_folders::{PngImport, import_png};
 pub(crate) use import::recipe::ExtraColumns;
-pub use import::recipe::{ColumnUse, Recipe, UsedColumn};
+pub use import::recipe::{ColumnUse, Recipe, UnusableValue, UsedColumn};
 pub use import::table::{ColumnOptions, Missing, TableImport, import_table};
 pub use import::test_rows::TestRows;
 pub use partition::{Label, Partition, ShardAssignment, document_ranges};

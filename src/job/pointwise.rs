@@ -17,6 +17,7 @@ use ndarray::{Array2, ArrayView2, Axis, CowArray};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Instant;
 
 /// The group of log-likelihoods, as ArviZ names it: chains × draws × rows.
 pub const LOG_LIKELIHOOD: &str = "log_likelihood";
@@ -39,6 +40,16 @@ const BLOCK_PARAMETERS: usize = 1 << 23;
 /// The most values of an array that rank 0 has in memory.
 const BLOCK_VALUES: usize = 1 << 22;
 
+/// What became of the computation.
+pub enum PointwiseOutcome {
+    /// It was stopped.
+    Stopped,
+    /// Nothing can be kept; also on ranks that keep nothing.
+    Nothing,
+    /// The arrays.
+    Arrays(Pointwise),
+}
+
 /// The arrays, for the result file.
 pub struct Pointwise {
     /// The targets of the rows.
@@ -48,7 +59,8 @@ pub struct Pointwise {
 }
 
 /// The log-likelihood of each row at each draw, the targets, and targets drawn from the model if it can draw them. Every rank calls this;
-/// rank 0 passes the result file and gets the arrays, or none where none can be kept, and then prints why.
+/// rank 0 passes the result file and gets the arrays, or none where none can be kept, and then prints why. `goes_on` gets the progress after each
+/// block, and the seconds of the longest block so far; if it says no on rank 0, the computation ends on all ranks.
 ///
 /// # Errors
 /// When draws or rows cannot be read, or the arrays cannot be written to `folder`.
@@ -58,21 +70,22 @@ pub fn pointwise_arrays<F: Real>(
     run: &RunOf<Table>,
     (file, folder): (Option<&ResultFile>, &Path),
     ranks: &Ranks,
-    mut show: impl FnMut(Progress),
-) -> Result<Option<Pointwise>, JobError> {
+    mut goes_on: impl FnMut(Progress, f64) -> bool,
+) -> Result<PointwiseOutcome, JobError> {
     let split = run.evaluate.pointwise_rows;
     let rows = dataset.rows(split);
     let kept = ranks.agree(file.map_or(Ok(None), |file| kept_draws(file, rows, split, run.settings.temperature)))?;
     let sent = kept.as_ref().map_or([0; 2], |kept| [kept.chains as u64, kept.draws as u64]);
     let [chains, draws] = match *bytemuck::pod_collect_to_vec::<u8, u64>(&ranks.broadcast(bytemuck::cast_slice(&sent))) {
         [chains, draws] if draws > 0 => [chains as usize, draws as usize],
-        _ => return Ok(None),
+        _ => return Ok(PointwiseOutcome::Nothing),
     };
     let computation = Computation::new(model, dataset, split, Seed(run.settings.seed))?;
     let mut writer = file.map(|_| Writer::new(folder, split, [chains, draws, rows]));
     let blocks = draw_blocks(chains, draws, model.dim());
     // What rank 0 could not write ends the job on all ranks, before the next block.
     let mut written = Ok(());
+    let mut longest = 0.0_f64;
     for (number, (chain, block)) in (0_u64..).zip(&blocks) {
         let read = || -> Result<Vec<u8>, JobError> {
             let (Some(file), Some(kept)) = (file, &kept) else { return Ok(Vec::new()) };
@@ -85,6 +98,7 @@ pub fn pointwise_arrays<F: Real>(
             .map_err(|error| JobError::Prediction(format!("the draws of the posterior: {error}")))?;
         let sharing = RowSharing::new(rows, block.len(), ranks.count() as usize);
         for first in (0..rows).step_by(sharing.rows()) {
+            let began = Instant::now();
             let own = sharing.rows_of(first, rows, ranks.rank() as usize);
             let block_of_rows = ranks.agree(written.and_then(|()| computation.rows(theta.view(), own, number)))?;
             let collected = [&block_of_rows.log_likelihood, &block_of_rows.predictive, &block_of_rows.targets].map(|values| {
@@ -92,14 +106,16 @@ pub fn pointwise_arrays<F: Real>(
                 bytemuck::pod_collect_to_vec::<u8, f64>(&pieces)
             });
             written = writer.as_mut().map_or(Ok(()), |writer| writer.write([*chain, block.start, first], block.len(), collected));
-            show(Progress {
-                done: number * rows as u64 + (first + sharing.rows()).min(rows) as u64,
-                total: (blocks.len() * rows) as u64,
-            });
+            let done = number * rows as u64 + (first + sharing.rows()).min(rows) as u64;
+            let progress = Progress { done, total: (blocks.len() * rows) as u64 };
+            longest = longest.max(began.elapsed().as_secs_f64());
+            if progress.left() > 0 && ranks.broadcast(&[u8::from(goes_on(progress, longest))]) == [0] {
+                return ranks.agree(written).map(|()| PointwiseOutcome::Stopped);
+            }
         }
     }
     let finished = written.and_then(|()| writer.map(Writer::finish).transpose());
-    ranks.agree(finished)
+    Ok(ranks.agree(finished)?.map_or(PointwiseOutcome::Nothing, PointwiseOutcome::Arrays))
 }
 
 /// The draws of each chain for which rows are evaluated.

@@ -3,7 +3,7 @@
 use super::data::{DataFile, refuse_kind};
 use super::error::JobError;
 use super::notes::notes_on_rows;
-use super::pointwise::{Pointwise, note_on_rows, pointwise_arrays};
+use super::pointwise::{Pointwise, PointwiseOutcome, note_on_rows, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
@@ -24,7 +24,7 @@ use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
 use crate::metrics::bias::DrawnFrom;
 use crate::models::{Output, Part, require_data};
-use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder, SampleGroup, SampleKind};
+use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder, SampleGroup, SampleKind, Stage};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ pub struct Prepared {
 /// Computes the arrays that the result file gets when the run has finished.
 pub type FinalArrays = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
 
-/// Computes the log-likelihood of every row at every draw from the result file, which rank 0 has. Every rank calls this.
+/// Computes the log-likelihood of every row at every draw from the result file, which rank 0 has. Every rank calls this. If the job is asked to
+/// stop, it returns none, and the folder knows that the run was stopped.
 pub type PointwiseOfRun = Box<dyn FnOnce(Option<&ResultFile>, &Ranks, &mut RunFolder) -> Result<Option<Pointwise>, JobError>>;
 
 /// Data that a job can run on.
@@ -175,8 +176,16 @@ impl JobData for Table {
                 let (model, settings) = (model.clone(), settings.clone());
                 let compute: PointwiseOfRun = Box::new(move |file, ranks, folder| {
                     let path = folder.path().to_owned();
-                    let show = |progress| folder.show_pointwise(progress);
-                    pointwise_arrays(model.as_ref(), &dataset, &settings, (file, &path), ranks, show)
+                    let goes_on = |progress, longest_block| {
+                        folder.show_stage(Stage::LogLikelihoods, progress);
+                        !folder.must_end_stage(longest_block)
+                    };
+                    let outcome = pointwise_arrays(model.as_ref(), &dataset, &settings, (file, &path), ranks, goes_on)?;
+                    folder.end_stage(Stage::LogLikelihoods, !matches!(outcome, PointwiseOutcome::Stopped));
+                    Ok(match outcome {
+                        PointwiseOutcome::Arrays(arrays) => Some(arrays),
+                        PointwiseOutcome::Stopped | PointwiseOutcome::Nothing => None,
+                    })
                 });
                 compute
             });

@@ -2,7 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use super::pointwise::{Pointwise, pointwise_arrays};
+use super::pointwise::{Pointwise, PointwiseOutcome, pointwise_arrays};
 use super::predictions::{PREPROCESSING, predictive_arrays};
 use super::prepare::JobData;
 use super::problem::{counted_once, table_problem};
@@ -14,7 +14,6 @@ use crate::cluster::JobOptions;
 use crate::cluster::record::Extents;
 use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
-use crate::methods::common::full_scores::ScoredRows;
 use crate::methods::{Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, UNMIXED_R_HAT, estimates};
@@ -96,7 +95,7 @@ pub fn recalibrate(
 
 /// The scores of the posterior at draws (M × d), on rank 0. Every rank calls this.
 fn scores(problem: &Problem<f64>, draws: &Array2<f64>, ranks: &Ranks, options: &JobOptions) -> Result<Array2<f64>, JobError> {
-    let scores = scores_at(problem.clone(), draws.iter().copied().collect(), ScoredRows::All, ranks, options)?;
+    let scores = scores_at(problem.clone(), draws.iter().copied().collect(), ranks, options)?;
     Ok(scores.unwrap_or_else(|| Array2::zeros(draws.dim())))
 }
 
@@ -225,8 +224,9 @@ impl Written<'_> {
             if run.evaluate.pointwise && problem.model.output() != Output::Nothing {
                 let (file, folder) = (ResultFile::open(path)?, path.parent().unwrap_or(Path::new(".")));
                 // The other ranks have ended their part.
-                let found = pointwise_arrays(problem.model.as_ref(), dataset, run, (Some(&file), folder), &Ranks::One, |_| ())?;
-                if let Some(Pointwise { observed, by_draw }) = found {
+                let found =
+                    pointwise_arrays(problem.model.as_ref(), dataset, run, (Some(&file), folder), &Ranks::One, |_, _| true)?;
+                if let PointwiseOutcome::Arrays(Pointwise { observed, by_draw }) = found {
                     writer.push_grid(observed);
                     by_draw.into_iter().for_each(|(group, file)| writer.push_large_grid(group, file));
                 }

@@ -4,7 +4,7 @@ use super::error::JobError;
 use super::ranks::Ranks;
 use crate::cluster::record::{DrawBlock, Record};
 use crate::cluster::{self, AfterCheckpoint, Checkpoint, JobOptions, Method, Recorder, Status, erase};
-use crate::results::{RunFolder, asked_to_stop};
+use crate::results::{RunFolder, Stage};
 
 /// Carries out a short method on all ranks; the values of all its records, in their order, are on rank 0. Every rank calls this.
 ///
@@ -16,8 +16,8 @@ pub(super) fn records_of<M: Method>(method: M, ranks: &Ranks, options: &JobOptio
     Ok(records.0)
 }
 
-/// The same for a method that takes long: shows its progress, and ends early when the job is asked to stop. None if it was. Every rank calls
-/// this.
+/// The same for a method that takes long: shows its progress as that of a stage of the run, and ends early when the job is asked to stop. None
+/// if it was. Every rank calls this.
 ///
 /// # Errors
 /// If the method failed.
@@ -25,19 +25,23 @@ pub(super) fn records_of_long<M: Method>(
     method: M,
     ranks: &Ranks,
     options: &JobOptions,
+    stage: Stage,
     folder: &mut RunFolder,
 ) -> Result<Option<Vec<f64>>, JobError> {
-    let mut recorder = WithProgress { records: Records::default(), folder };
+    let mut recorder = WithProgress { records: Records::default(), stage, must_end: false, folder };
     let outcome = ranks.carry_out(erase(method, M::NAME), options.clone(), None, &mut recorder)?;
     let finished = ranks.broadcast(&[u8::from(outcome.is_some_and(|outcome| outcome.finished))]) == [1];
-    let WithProgress { records, folder } = recorder;
-    folder.end_preparation(finished);
+    let WithProgress { records, folder, .. } = recorder;
+    folder.end_stage(stage, finished);
     Ok(finished.then_some(records.0))
 }
 
 /// Records of a method, with its progress.
 struct WithProgress<'a> {
     records: Records,
+    stage: Stage,
+    /// Whether the method ends at its next checkpoint, before it is complete.
+    must_end: bool,
     folder: &'a mut RunFolder,
 }
 
@@ -47,12 +51,13 @@ impl Recorder for WithProgress<'_> {
     }
 
     fn wants_checkpoint(&mut self, status: Status) -> cluster::Result<bool> {
-        self.folder.show_preparation(status.progress);
-        Ok(asked_to_stop())
+        self.folder.show_stage(self.stage, status.progress);
+        self.must_end = self.folder.must_end_stage(status.longest_response);
+        Ok(self.must_end)
     }
 
     fn on_checkpoint(&mut self, _checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
-        Ok(if asked_to_stop() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
+        Ok(if self.must_end { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
     }
 }
 

@@ -290,6 +290,10 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     let float_sums = run.cluster().collectives.float_sums;
     keys.remove("cluster");
     keys.insert("float_sums".into(), toml::Value::from(format!("{float_sums:?}")));
+    // Where tokens are changes nothing either.
+    if let Some(method) = keys.get_mut("method").and_then(toml::Value::as_table_mut) {
+        method.remove("resident");
+    }
     // What is computed when the run has finished.
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("predictions");

@@ -4,14 +4,14 @@
 use super::error::JobError;
 use super::predictions::{evenly_spaced, evenly_spaced_draws};
 use super::ranks::Ranks;
-use super::records::records_of;
+use super::records::{records_of, records_of_long};
 use crate::cluster::JobOptions;
 use crate::config::Precision;
 use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES, ScoredRows};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::metrics::temperature;
-use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
+use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError, RunFolder, Stage};
 use ndarray::Array2;
 
 /// The array of the group of scores that says what the draws come from.
@@ -34,8 +34,18 @@ const MAX_TEMPERATURE_WORK: usize = 2_000_000_000;
 const MIN_TEMPERATURE_ROWS: usize = 256;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns on rank 0 a group for the result file: the scores
-/// with their draws, or temperatures.
-pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
+/// with their draws, or temperatures. If the job is asked to stop, it returns none, and the folder knows that the run was stopped.
+pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &mut ScoringContext) -> Result<Option<Grid>, JobError>>;
+
+/// What a scoring needs of the job.
+pub struct ScoringContext<'a> {
+    /// The ranks, which all take part.
+    pub ranks: &'a Ranks<'a>,
+    /// How they use the machine.
+    pub options: &'a JobOptions,
+    /// The folder of the run, which shows progress.
+    pub folder: &'a mut RunFolder,
+}
 
 /// The scoring of a problem that counts every one of `rows` rows once. None if it is not wanted or the model is too large, and for a fitted
 /// normal distribution of many parameters, whose temperature is 1 whatever the posterior is.
@@ -44,11 +54,11 @@ pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usi
     let has_temperature = drawn_from == DrawnFrom::Posterior && problem.model.dim() <= MAX_TEMPERATURE_PARAMETERS;
     (wanted && (is_small || has_temperature)).then(|| {
         let scoring: Scoring = match is_small {
-            true => Box::new(move |file, ranks, options| {
+            true => Box::new(move |file, context| {
                 let wanted = draws_wanted(problem.model.dim(), rows);
-                scores_for_bias(problem, wanted, drawn_from, file, ranks, options)
+                scores_for_bias(problem, wanted, drawn_from, file, context)
             }),
-            false => Box::new(move |file, ranks, options| measure_temperature(problem, rows, file, ranks, options)),
+            false => Box::new(move |file, context| measure_temperature(problem, rows, file, context)),
         };
         scoring
     })
@@ -59,8 +69,7 @@ fn measure_temperature<F: Precision>(
     problem: Problem<F>,
     rows: usize,
     file: Result<Option<ResultFile>, JobError>,
-    ranks: &Ranks,
-    options: &JobOptions,
+    context: &mut ScoringContext,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
     let most = (MAX_TEMPERATURE_VALUES / parameters).clamp(MIN_TEMPERATURE_DRAWS, MAX_TEMPERATURE_DRAWS);
@@ -73,12 +82,12 @@ fn measure_temperature<F: Precision>(
         let draws = file.draws::<F>(POSTERIOR, &places)?.into_raw_vec_and_offset().0;
         Ok((places.into_iter().map(|place| place.0).collect(), draws))
     };
-    let (chains, draws) = ranks.agree(read())?;
+    let (chains, draws) = context.ranks.agree(read())?;
     let model = problem.model.clone();
     // The same on all ranks, of which only rank 0 knows how many draws there are.
     let affordable = (MAX_TEMPERATURE_WORK / (parameters * most)).max(MIN_TEMPERATURE_ROWS);
     let scored = ScoredRows::Sample { rows: affordable, of: rows };
-    let Some(ScoredDraws { draws, scores }) = with_scores(problem, draws, MIN_TEMPERATURE_DRAWS, scored, ranks, options)? else {
+    let Some(ScoredDraws { draws, scores }) = with_scores(problem, draws, MIN_TEMPERATURE_DRAWS, scored, context)? else {
         return Ok(None);
     };
     let (names, sizes): (Vec<String>, Vec<usize>) =
@@ -103,17 +112,16 @@ struct ScoredDraws {
     scores: Array2<f64>,
 }
 
-/// Computes the scores at draws on all ranks, which all call this, and returns them on rank 0. `draws` holds the draws one after the other on
-/// rank 0, and nothing on other ranks.
+/// Computes the scores at draws from all rows on all ranks, which all call this, and returns them on rank 0. `draws` holds the draws one after
+/// the other on rank 0, and nothing on other ranks.
 pub(super) fn scores_at<F: Precision>(
     problem: Problem<F>,
     draws: Vec<F>,
-    rows: ScoredRows,
     ranks: &Ranks,
     options: &JobOptions,
 ) -> Result<Option<Array2<f64>>, JobError> {
     let parameters = problem.model.dim();
-    let scores = records_of(FullScores { problem, draws, rows }, ranks, options)?;
+    let scores = records_of(FullScores { problem, draws, rows: ScoredRows::All }, ranks, options)?;
     ranks.is_root().then(|| as_rows(scores, parameters)).transpose()
 }
 
@@ -123,23 +131,27 @@ fn as_rows(values: Vec<f64>, parameters: usize) -> Result<Array2<f64>, JobError>
         .map_err(|error| ResultsError::Shape(format!("the scores of draws: {error}")).into())
 }
 
-/// Draws with their scores on rank 0; none on other ranks, and everywhere if there are fewer draws than `least` or some are not finite. Every
-/// rank calls this.
+/// Draws with their scores on rank 0; none on other ranks, and everywhere if there are fewer draws than `least`, some are not finite, or the job
+/// is asked to stop. Every rank calls this.
 fn with_scores<F: Precision>(
     problem: Problem<F>,
     draws: Vec<F>,
     least: usize,
     rows: ScoredRows,
-    ranks: &Ranks,
-    options: &JobOptions,
+    ScoringContext { ranks, options, folder }: &mut ScoringContext,
 ) -> Result<Option<ScoredDraws>, JobError> {
     let parameters = problem.model.dim();
     let is_scored = draws.iter().all(|value| value.is_finite()) && draws.len() >= least * parameters;
     if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
         return Ok(None);
     }
-    let Some(scores) = scores_at(problem, draws.clone(), rows, ranks, options)? else { return Ok(None) };
-    Ok(Some(ScoredDraws { draws: as_rows(draws.into_iter().map(|value| value.f64()).collect(), parameters)?, scores }))
+    let scoring = FullScores { problem, draws: draws.clone(), rows };
+    let Some(scores) = records_of_long(scoring, ranks, options, Stage::Gradients, folder)? else { return Ok(None) };
+    if !ranks.is_root() {
+        return Ok(None);
+    }
+    let draws = draws.into_iter().map(|value| value.f64()).collect();
+    Ok(Some(ScoredDraws { draws: as_rows(draws, parameters)?, scores: as_rows(scores, parameters)? }))
 }
 
 /// Computes the scores from which the bias of draws is measured.
@@ -148,8 +160,7 @@ fn scores_for_bias<F: Precision>(
     draws_wanted: usize,
     drawn_from: DrawnFrom,
     file: Result<Option<ResultFile>, JobError>,
-    ranks: &Ranks,
-    options: &JobOptions,
+    context: &mut ScoringContext,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
     let read = || -> Result<Vec<F>, JobError> {
@@ -157,8 +168,8 @@ fn scores_for_bias<F: Precision>(
         let draws = evenly_spaced_draws::<F>(&file, draws_wanted)?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
-    let draws = ranks.agree(read())?;
-    let scored = with_scores(problem, draws, draws_needed(parameters), ScoredRows::All, ranks, options)?;
+    let draws = context.ranks.agree(read())?;
+    let scored = with_scores(problem, draws, draws_needed(parameters), ScoredRows::All, context)?;
     Ok(scored.map(|ScoredDraws { draws, scores }| scores_grid(&draws, &scores, drawn_from)))
 }
 

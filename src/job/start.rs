@@ -6,6 +6,7 @@ use super::pointwise::Pointwise;
 use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
 use super::resume::{Entered, enter};
+use super::scoring::ScoringContext;
 use super::shards::count;
 use super::tune::Tuned;
 use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
@@ -13,7 +14,7 @@ use crate::cluster::JobOptions;
 use crate::cluster::placement::{Place, oversubscription};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
-use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool};
+use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool, Stage};
 use std::sync::Arc;
 
 /// Carries out a run to its end, or until it is stopped. Every rank calls this.
@@ -55,7 +56,7 @@ where
     let entered = ranks.agree(entered)?;
     if ranks.broadcast(&[u8::from(entered == Some(Entered::ToCarryOut))]) != [1] {
         match entered {
-            Some(Entered::Stopped) => folder.end_preparation(false),
+            Some(Entered::Stopped) => folder.end_stage(Stage::Settings, false),
             Some(Entered::Finished) => folder.report_finished(),
             Some(Entered::ToCarryOut) | None => {}
         }
@@ -202,10 +203,13 @@ fn carry_out<D: RunFileKind>(
     let scored = match scoring {
         Some(scoring) if finished => {
             let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
-            scoring(file, ranks, &score_options)?
+            scoring(file, &mut ScoringContext { ranks, options: &score_options, folder })?
         }
         _ => None,
     };
+    if folder.was_stopped() {
+        return Ok(());
+    }
     let pointwise = match pointwise {
         Some(pointwise) if finished => {
             let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
@@ -213,6 +217,9 @@ fn carry_out<D: RunFileKind>(
         }
         _ => None,
     };
+    if folder.was_stopped() {
+        return Ok(());
+    }
     let Some(outcome) = outcome else { return Ok(()) };
     if let Some(Pointwise { observed, by_draw }) = pointwise {
         folder.add_arrays(observed);

@@ -79,7 +79,6 @@ impl TokenBlocks {
         assert_eq!(topics.len(), self.len(), "one topic per token is needed");
         assert_eq!(table.vocabulary(), self.vocabulary(), "the table has another vocabulary than the documents");
         assert_eq!(counts.len(), self.vocabulary() * topic_count, "the counts and the table differ in size");
-        assert!(topics.iter().all(|&topic| usize::from(topic) <= topic_count), "a topic is above {topic_count}");
         // Enough blocks for all threads, and few enough that their new topics take little memory.
         for group in self.blocks.chunks(4 * rayon::current_num_threads()) {
             let mut parts = Vec::with_capacity(group.len());
@@ -115,7 +114,7 @@ impl TokenBlocks {
             before += block.len();
             let mut documents = block.documents.iter();
             let mut begin = 0;
-            for &(word, end) in &block.word_ends {
+            for &[word, end] in block.word_ends.iter() {
                 for &document in documents.by_ref().take((end - begin) as usize) {
                     let cursor = &mut cursors[usize::from(document)];
                     counts[word as usize * topic_count + usize::from(topics[*cursor])] += 1;
@@ -130,9 +129,9 @@ impl TokenBlocks {
 impl TokenBlock {
     /// Adds the topics of the tokens of some words, from word `first` on, to `counts` (some rows of length K). `topics` is in word order.
     fn count(&self, first: usize, topics: &[u16], topic_count: usize, counts: &mut [i32]) {
-        let run = self.word_ends.partition_point(|&(word, _)| (word as usize) < first);
-        let mut begin = if run == 0 { 0 } else { self.word_ends[run - 1].1 };
-        for &(word, end) in &self.word_ends[run..] {
+        let run = self.word_ends.partition_point(|&[word, _]| (word as usize) < first);
+        let mut begin = if run == 0 { 0 } else { self.word_ends[run - 1][1] };
+        for &[word, end] in &self.word_ends[run..] {
             let row = (word as usize - first) * topic_count;
             let Some(counts) = counts.get_mut(row..row + topic_count) else { break };
             topics[begin as usize..end as usize].iter().for_each(|&topic| counts[usize::from(topic)] += 1);
@@ -190,6 +189,7 @@ impl Scratch {
     fn load(&mut self, block: &TokenBlock, sweep: FixedSweep, form: DocumentForm, topics: &[u16]) {
         let topic_count = sweep.table.topics();
         let row = sweep.table.own().len();
+        assert!(topics.iter().all(|&topic| usize::from(topic) <= topic_count), "a topic is above {topic_count}");
         self.topics.clear();
         self.topics.extend_from_slice(topics);
         self.topics.resize(topics.len() + LANES, 0);
@@ -227,12 +227,13 @@ impl SimdKernel for BlockSweep<'_> {
         scratch.load(block, sweep, form, saved);
         let Scratch { documents, topics, counts, alphas, sums } = scratch;
         let (topic_count, own_parts, relative_alpha) = (table.topics(), table.own(), table.relative_alpha());
+        let (word_ends, document_of_token): (&[[u32; 2]], &[u16]) = (&block.word_ends, &block.documents);
         let chunks = own_parts.len() / LANES;
         new_topics.resize(block.len(), 0);
         let mut begin = 0;
-        for (run, &(word, end)) in block.word_ends.iter().enumerate() {
+        for (run, &[word, end]) in word_ends.iter().enumerate() {
             let (phi, chunk_sums) = table.row(word as usize);
-            if let Some(&(next, _)) = block.word_ends.get(run + 1) {
+            if let Some(&[next, _]) = word_ends.get(run + 1) {
                 prefetch(table.row(next as usize).0, 0, phi.len());
             }
             let groups = chunk_sums.as_chunks::<LANES>().0;
@@ -241,12 +242,12 @@ impl SimdKernel for BlockSweep<'_> {
                 all += f64::from(lane_sum(*group));
             }
             for position in begin as usize..end as usize {
-                if let Some(&ahead) = block.documents.get(position + PREFETCH_DISTANCE) {
+                if let Some(&ahead) = document_of_token.get(position + PREFETCH_DISTANCE) {
                     let ahead = documents[usize::from(ahead)];
                     prefetch(topics, ahead.start as usize, 2 * LANES);
                     prefetch(topics, ahead.start as usize + 2 * LANES, 2 * LANES);
                 }
-                let document = &mut documents[usize::from(block.documents[position])];
+                let document = &mut documents[usize::from(document_of_token[position])];
                 let SweptDocument { key, start, length, cursor, counts: first_count } = *document;
                 document.cursor = cursor + 1;
                 let (start, length) = (start as usize, length as usize);

@@ -154,7 +154,7 @@ fn sweep_with_drawn_topics(
 ) {
     let (vocabulary, topic_count) = (counts.vocabulary(), counts.topics());
     let by_document: Vec<&[u32]> = tokens.spans().map(|span| &tokens.words()[span]).collect();
-    let blocks = TokenBlocks::new(&documents(vocabulary as u32, &by_document), topic_count).unwrap();
+    let blocks = TokenBlocks::new(&documents(vocabulary as u32, &by_document), topic_count, Residence::Memory).unwrap();
     let mut all = std::mem::replace(counts, TopicCounts::new(0, topic_count)).into_counts();
     let mut table = TopicTable::new(vocabulary, topic_count);
     let of = |step| Seed(3).stream(Who::Run, step, Purpose::Topics);

@@ -5,6 +5,7 @@
 //! 2 bytes here and 2 bytes for its topic; lists of words and documents need about one more.
 
 use super::documents::{DocumentSource, Documents};
+use super::residence::{ArrayFile, Residence, StoredArray, array_in};
 use std::error::Error;
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ const MIN_BLOCKS: [usize; 2] = [16, 4];
 const MIN_BLOCK: usize = 64;
 
 /// The tokens of a set of documents, in blocks. The results of sweeps do not depend on the size of blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TokenBlocks {
     vocabulary: usize,
     documents: usize,
@@ -37,16 +38,16 @@ pub struct TokenBlocks {
 }
 
 /// The tokens of consecutive documents.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct TokenBlock {
     /// The number of the first document in the set.
     pub first_document: usize,
     /// In document order, document d of the block has the tokens `starts[d]..starts[d + 1]`.
-    pub starts: Vec<u32>,
+    pub starts: StoredArray<u32>,
     /// Each word that occurs, and the end of its tokens in word order.
-    pub word_ends: Vec<(u32, u32)>,
+    pub word_ends: StoredArray<[u32; 2]>,
     /// The document of each token in word order.
-    pub documents: Vec<u16>,
+    pub documents: StoredArray<u16>,
 }
 
 impl TokenBlock {
@@ -60,26 +61,34 @@ impl TokenBlocks {
     /// The tokens of these documents, for sweeps with K topics. A block of documents is read at a time.
     ///
     /// # Errors
-    /// If documents cannot be read, there are too many topics, or a document has too many tokens.
-    pub fn new(documents: &dyn DocumentSource, topics: usize) -> Result<Self> {
+    /// If documents cannot be read, there are too many topics, a document has too many tokens, or a temporary file cannot be written.
+    pub fn new(documents: &dyn DocumentSource, topics: usize, residence: Residence) -> Result<Self> {
         let [few, many] = MIN_BLOCKS;
         let (blocks, largest) = if topics < MANY_TOPICS { (few, SMALL_BLOCK) } else { (many, LARGE_BLOCK) };
-        Self::with_block_size(documents, topics, documents.len().div_ceil(blocks).clamp(MIN_BLOCK, largest))
+        Self::with_block_size(documents, topics, documents.len().div_ceil(blocks).clamp(MIN_BLOCK, largest), residence)
     }
 
     /// The same with a number of documents in a block.
-    pub(super) fn with_block_size(documents: &dyn DocumentSource, topics: usize, block_size: usize) -> Result<Self> {
+    pub(super) fn with_block_size(
+        documents: &dyn DocumentSource,
+        topics: usize,
+        block_size: usize,
+        residence: Residence,
+    ) -> Result<Self> {
         if topics > MAX_TOPICS as usize {
             return Err(format!("{topics} topics: at most {MAX_TOPICS} are supported").into());
         }
         let mut next = vec![0_u32; documents.vocabulary() as usize];
         let (all, block_size) = (documents.len(), block_size.clamp(1, LARGE_BLOCK));
-        let mut blocks = Vec::with_capacity(all.div_ceil(block_size));
-        for first in (0..all).step_by(block_size) {
+        let mut read = (0..all).step_by(block_size).map(|first| {
             let read = documents.read(first..all.min(first + block_size))?;
             check_lengths(&read, first)?;
-            blocks.push(TokenBlock::new(&read, first, &mut next));
-        }
+            Ok(TokenBlock::new(&read, first, &mut next))
+        });
+        let blocks = match residence {
+            Residence::Memory => read.collect::<Result<Vec<_>>>(),
+            Residence::Files => in_file(&mut read),
+        }?;
         let tokens = blocks.iter().map(TokenBlock::len).sum();
         Ok(Self { vocabulary: next.len(), documents: all, tokens, blocks })
     }
@@ -115,6 +124,23 @@ impl TokenBlocks {
     pub fn is_empty(&self) -> bool {
         self.tokens == 0
     }
+}
+
+/// Moves blocks to a temporary file, one after the other.
+fn in_file(blocks: impl Iterator<Item = Result<TokenBlock>>) -> Result<Vec<TokenBlock>> {
+    let (mut file, mut places) = (ArrayFile::new()?, Vec::new());
+    for block in blocks {
+        let TokenBlock { first_document, starts, word_ends, documents } = block?;
+        places.push((first_document, file.append(&starts)?, file.append(&word_ends)?, file.append(&documents)?));
+    }
+    let file = file.map()?;
+    let block = |(first_document, starts, word_ends, documents)| TokenBlock {
+        first_document,
+        starts: array_in(&file, starts),
+        word_ends: array_in(&file, word_ends),
+        documents: array_in(&file, documents),
+    };
+    Ok(places.into_iter().map(block).collect())
 }
 
 /// Checks that no document has too many tokens. The first one has the number `first`.
@@ -153,7 +179,7 @@ impl TokenBlock {
         let mut word_ends = Vec::with_capacity(words.len());
         for &word in &words {
             let end = begin + std::mem::replace(&mut next[word as usize], begin);
-            word_ends.push((word, end));
+            word_ends.push([word, end]);
             begin = end;
         }
         let mut document_of_token = vec![0_u16; tokens as usize];
@@ -165,7 +191,7 @@ impl TokenBlock {
             }
         }
         words.iter().for_each(|&word| next[word as usize] = 0);
-        Self { first_document, starts, word_ends, documents: document_of_token }
+        Self { first_document, starts: starts.into(), word_ends: word_ends.into(), documents: document_of_token.into() }
     }
 }
 
@@ -181,15 +207,18 @@ mod tests {
         documents.push(&[], &[]);
         documents.push(&[0, 3], &[1, 2]);
         documents.push(&[2], &[1]);
-        let blocks = TokenBlocks::with_block_size(&documents, 5, 3).unwrap();
+        let in_memory = TokenBlocks::with_block_size(&documents, 5, 3, Residence::Memory).unwrap();
+        let blocks = TokenBlocks::with_block_size(&documents, 5, 3, Residence::Files).unwrap();
+        assert_eq!(blocks, in_memory);
         assert_eq!((blocks.vocabulary(), blocks.documents(), blocks.len(), blocks.is_empty()), (4, 4, 7, false));
         let first = TokenBlock {
             first_document: 0,
-            starts: vec![0, 3, 3, 6],
-            word_ends: vec![(0, 3), (2, 4), (3, 6)],
-            documents: vec![0, 0, 2, 0, 2, 2],
+            starts: vec![0, 3, 3, 6].into(),
+            word_ends: vec![[0, 3], [2, 4], [3, 6]].into(),
+            documents: vec![0, 0, 2, 0, 2, 2].into(),
         };
-        let second = TokenBlock { first_document: 3, starts: vec![0, 1], word_ends: vec![(2, 1)], documents: vec![0] };
+        let (starts, word_ends) = (vec![0, 1].into(), vec![[2, 1]].into());
+        let second = TokenBlock { first_document: 3, starts, word_ends, documents: vec![0].into() };
         assert_eq!(blocks.blocks, [first, second]);
         assert_eq!(blocks.spans().collect::<Vec<_>>(), [0..3, 3..3, 3..6, 6..7]);
     }
@@ -199,12 +228,12 @@ mod tests {
         let mut documents = Documents::new(2);
         documents.push(&[0], &[1]);
         documents.push(&[0, 1], &[65_535, 1]);
-        let message = TokenBlocks::new(&documents, 3).unwrap_err().to_string();
+        let message = TokenBlocks::new(&documents, 3, Residence::Memory).unwrap_err().to_string();
         assert!(message.starts_with("document 1 has 65536 tokens: at most 65535"), "{message}");
         let mut documents = Documents::new(2);
         documents.push(&[0, 1], &[65_534, 1]);
-        assert_eq!(TokenBlocks::new(&documents, 3).unwrap().len(), 65_535);
-        let message = TokenBlocks::new(&documents, 65_535).unwrap_err().to_string();
+        assert_eq!(TokenBlocks::new(&documents, 3, Residence::Memory).unwrap().len(), 65_535);
+        let message = TokenBlocks::new(&documents, 65_535, Residence::Memory).unwrap_err().to_string();
         assert_eq!(message, "65535 topics: at most 65534 are supported");
     }
 }

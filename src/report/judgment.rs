@@ -128,7 +128,7 @@ fn without_trajectories(group: &PosteriorGroup, evidence: &Evidence) -> (Judgmen
     let is_exact = has_trajectories && converged(group).is_some();
     match spread(group, evidence) {
         Some(found) if !is_exact => found,
-        _ => bias(group, has_trajectories, longer),
+        _ => bias(group, evidence),
     }
 }
 
@@ -267,7 +267,7 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
         format!(
             ". Their spread is not that of the posterior: {}. To come closer, {}",
             temperature::described(wrong),
-            advice_on(wrong, longer)
+            advice_on(wrong, evidence)
         )
     });
     let text =
@@ -276,13 +276,21 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
 }
 
 /// What to do about a wrong temperature of chains.
-fn advice_on(wrong: &Temperature, longer: &str) -> String {
+fn advice_on(wrong: &Temperature, evidence: &Evidence) -> String {
     if wrong.temperature.is_nan() {
         "set a smaller step".into()
     } else if wrong.temperature > 1.0 {
-        "take a smaller step or a larger batch".into()
+        smaller_step(evidence.has_own_step).into()
     } else {
-        format!("run longer{longer}")
+        format!("run longer{}", evidence.longer)
+    }
+}
+
+/// What to do about chains whose draws are too far from each other.
+fn smaller_step(has_own_step: bool) -> &'static str {
+    match has_own_step {
+        true => "take a smaller method.step or a larger batch, or let the step be found (method.step = \"auto\")",
+        false => "take a larger batch, or set method.step to less than its value in this run",
     }
 }
 
@@ -306,7 +314,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
             (true, true) => MORE_ROUNDS.into(),
             (true, false) => MORE_PARTICLES.into(),
             _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.longer),
-            _ => advice_on(wrong, &evidence.longer),
+            _ => advice_on(wrong, evidence),
         };
         let text = format!("biased: {} ({meaning}). To fix this, {advice}", temperature::described(wrong));
         return Some((JudgmentOutcome::Biased, text));
@@ -424,7 +432,8 @@ fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) 
 }
 
 /// The judgment of draws whose chains agree.
-fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
+fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
+    let (has_trajectories, longer) = (evidence.trajectories.is_some(), evidence.longer.as_str());
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
@@ -435,7 +444,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool, longer: &str) -> (Judgme
         (true, false) if is_normal => NO_FITTED_NORMAL,
         (true, true) => MORE_ROUNDS,
         (true, false) => MORE_PARTICLES,
-        (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
+        (false, true) => smaller_step(evidence.has_own_step),
         (false, false) => &run_longer,
     };
     match (bias.verdict, worst) {
@@ -538,9 +547,13 @@ mod tests {
             bias: None,
         };
         let judged = |temperature| spread(&group, &evidence(temperature)).unwrap();
+        let with_own_step = Evidence { has_own_step: true, ..evidence(1.44) };
+        assert!(spread(&group, &with_own_step).unwrap().1.contains("let the step be found"));
         let (outcome, text) = judged(1.44);
         assert!(
-            outcome == JudgmentOutcome::Biased && text.contains("1.20 times too large") && text.contains("smaller step"),
+            outcome == JudgmentOutcome::Biased
+                && text.contains("1.20 times too large")
+                && text.contains("take a larger batch, or set"),
             "{text}"
         );
         let (outcome, text) = judged(0.25);

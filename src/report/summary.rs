@@ -53,7 +53,7 @@ pub struct Summary {
     pub seed: u64,
     /// The version of mpibayes that ran.
     pub version: String,
-    /// When the file was created: ISO 8601, UTC.
+    /// When the run began: ISO 8601, UTC.
     pub created_at: String,
     /// Whether the run is finished; otherwise these are its results so far.
     pub finished: bool,
@@ -347,7 +347,8 @@ impl Summary {
             ("model", self.model.clone()),
             ("data", data),
             ("seed", self.seed.to_string()),
-            ("created", format!("{} by mpibayes {}", self.created_at, self.version)),
+            ("began", self.created_at.clone()),
+            ("written by", format!("mpibayes {}", self.version)),
         ])
     }
 

@@ -33,7 +33,7 @@ pub enum Reporting {
 /// The display of a job.
 pub(super) enum Display {
     /// A bar on a terminal.
-    Bar { bar: ProgressBar, reporting: Reporting },
+    Bar { bar: ProgressBar, stage: &'static str, reporting: Reporting },
     /// Lines.
     Lines(Lines),
     /// Nothing.
@@ -58,7 +58,7 @@ impl Display {
                 // With an empty template the bar is invisible, until the number of rounds is known.
                 let bar = ProgressBar::no_length();
                 bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
-                Self::Bar { bar, reporting }
+                Self::Bar { bar, stage: "", reporting }
             }
             (false, false) => {
                 let now = Instant::now();
@@ -81,7 +81,7 @@ impl Display {
     /// Prints a message on standard error.
     pub fn announce(&self, text: &str) {
         match self {
-            Self::Bar { bar, reporting } => bar.suspend(|| reporting.print(text)),
+            Self::Bar { bar, reporting, .. } => bar.suspend(|| reporting.print(text)),
             Self::Lines(lines) => lines.reporting.print(text),
             Self::Nothing => {}
         }
@@ -91,8 +91,9 @@ impl Display {
     pub fn show(&mut self, stage: &'static str, progress: Progress) {
         let Progress { done, total } = progress;
         match self {
-            Self::Bar { bar, reporting } => {
-                if bar.length() != Some(total) {
+            Self::Bar { bar, stage: shown, reporting } => {
+                if (*shown, bar.length()) != (stage, Some(total)) {
+                    *shown = stage;
                     bar.set_length(total);
                     let title = reporting.title().map(|title| format!("{title}: ")).unwrap_or_default();
                     bar.set_style(bar_style(&title, stage));

@@ -33,7 +33,7 @@ impl RunState {
 /// The description of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
-    /// When the file was created: ISO 8601, UTC.
+    /// When the run began: ISO 8601, UTC.
     pub created_at: String,
     /// The version of this program.
     pub version: String,

@@ -50,6 +50,7 @@ mod parts;
 mod read;
 mod samples;
 mod spool;
+mod stage;
 mod stop;
 mod table;
 mod whole;
@@ -74,6 +75,7 @@ pub use parts::CheckpointParts;
 pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
+pub use stage::Stage;
 pub use stop::{
     ask_to_stop, asked as asked_to_stop, claim_announcement as claim_announcement_of_stop, limit_time, listen, was_terminated,
     withdraw_request,

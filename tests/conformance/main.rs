@@ -157,6 +157,7 @@ fn subjects() -> Vec<Box<dyn Subject>> {
             stein::evaluated_on(stein::images(4), method, 3)
         }),
         conforms("lda", topics::lda),
+        conforms("lda in files", topics::lda_in_files),
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),
         conforms("dsgld on topics", topics::dsgld::<f32>),

@@ -69,3 +69,35 @@ fn wishes_that_nothing_can_fulfil_are_said() {
     cli.mpirun(2, &all).end(0, &["keeps nothing: there are no test rows"]);
     cli.alone(&format!("{run} --set evaluate.pointwise_rows=all --output none")).end(1, &["pointwise_rows", "train", "test"]);
 }
+
+/// A job that is stopped after its last round ends as one that was stopped, and the same command completes the run.
+#[test]
+fn log_likelihoods_stop_when_the_job_is_asked_to() {
+    let cli = Cli::new();
+    classes(&cli);
+    // Each chain is a block, between which the job can stop. The blocks take seconds, and all rounds a fraction of a second.
+    cli.write(
+        "slow.toml",
+        "agents = 8\n[data]\nfile = \"a.h5\"\n[model]\nname = \"network\"\nhidden = [300, 300]\n[method]\nname = \"sghmc\"\n\
+         steps = 40\nburn_in = 0\nthin = 2\nbatch = 10\nstep = 1e-4\n[evaluate]\npointwise = true\nbias = false\n",
+    );
+    cli.succeed("run slow.toml --output whole");
+    let whole = array(&cli.results("whole"), "log_likelihood", "y");
+    for ranks in [1, 2] {
+        let (folder, command) = (format!("stopped{ranks}"), format!("run slow.toml --output stopped{ranks}"));
+        let launched = if ranks == 1 { cli.alone(&command) } else { cli.mpirun(ranks, &command) };
+        let mut running = launched.start();
+        running.wait_until("the first block", |_| cli.exists(&format!("{folder}/log_likelihood.h5.partial"))).unwrap();
+        running.signal(libc::SIGUSR1);
+        let ended = running.finish().unwrap();
+        assert!(ended.was_stopped(), "{}: {}", ended.code, ended.stderr);
+        let said = "after the last round, while it computed log-likelihoods of rows: with the same command it ";
+        assert_eq!(ended.stderr.matches(said).count(), 1, "{}", ended.stderr);
+        let events = cli.read(&format!("{folder}/events.jsonl"));
+        assert_eq!(events.matches("while it computed").count(), 1, "{events}");
+        cli.wait_until_released(&folder);
+        cli.succeed(&command);
+        assert!(array(&cli.results(&folder), "log_likelihood", "y") == whole);
+        assert!(!cli.exists(&format!("{folder}/log_likelihood.h5.partial")));
+    }
+}

@@ -5,7 +5,7 @@ use super::files::{check_dense, refuse_for};
 use super::output::Output;
 use super::rows::Rows;
 use crate::cli::import::{DecimalMark, HeaderName};
-use crate::data::{Column, ColumnUse, DataError, Levels, Recipe, Table, TableLayout, UsedColumn, listed};
+use crate::data::{Column, ColumnUse, DataError, Levels, Recipe, Table, TableLayout, UnusableValue, UsedColumn, listed};
 use crate::job::predictor::Predictor;
 use anyhow::{Context, bail, ensure};
 use std::path::Path;
@@ -53,15 +53,17 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
                 rows.push_with(copied, (0..).zip(used.iter().copied()), label, place)
             }
             Err(what) => {
-                let text = recipe.unknown_text(&values, row.levels).map_or_else(String::new, |text| format!(", not {text:?}"));
-                let kind = if what.ends_with("is missing") {
-                    "a missing value"
-                } else if recipe.unknown_level(&values).is_some() {
-                    "a value that no training row has"
-                } else {
-                    "an exposure or a weight that is not allowed"
+                let (kind, text) = match what {
+                    UnusableValue::Missing { .. } => ("a missing value", None),
+                    UnusableValue::UnknownLevel { .. } => {
+                        ("a value that no training row has", recipe.unknown_text(&values, row.levels))
+                    }
+                    UnusableValue::Exposure { .. } | UnusableValue::Weight { .. } => {
+                        ("an exposure or a weight that is not allowed", None)
+                    }
                 };
-                rows.push_unpredicted(copied, label, kind, DataError::content(path, place, what + &text).to_string())
+                let text = text.map_or_else(String::new, |text| format!(", not {text:?}"));
+                rows.push_unpredicted(copied, label, kind, DataError::content(path, place, format!("{what}{text}")).to_string())
             }
         }
     });

@@ -57,7 +57,7 @@ pub struct SweepArgs {
     /// Carry out only every M-th run, starting at the N-th [default: all runs; in a Slurm job array, the share of the task]
     #[arg(long, value_name = "N/M", value_parser = parse_task, conflicts_with_all = ["collect", "csv"])]
     pub task: Option<TaskShare>,
-    /// Run nothing: write the table of the finished runs, and list the missing ones
+    /// Run nothing: write the table of the finished runs, and list the missing ones (exit code 1 if any is missing)
     #[arg(long)]
     pub collect: bool,
     /// The table [default: DIR/sweep.csv]
@@ -74,13 +74,14 @@ pub struct SweepArgs {
 /// Runs the sweep, lists it, or gathers its table.
 ///
 /// # Errors
-/// If the file is wrong or the table cannot be written. A run that fails is reported; the others continue.
+/// If the file is wrong or the table cannot be written. In a single process, a run that fails is reported and the others continue. Under MPI, a
+/// fault ends the job, and errors are printed here.
 pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let looks_only = args.list || args.collect;
     if looks_only && !World::is_primary() {
         return Ok(ExitCode::SUCCESS);
     }
-    args.job.begin(Some(&args.limit));
+    args.job.begin((!looks_only).then_some(&args.limit));
     let mut world = if looks_only { None } else { args.job.start_mpi()? };
     let Some(world) = &mut world else { return alone(args, registry) };
     let current = CurrentRun::new(None);
@@ -169,8 +170,12 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
         (None, true) => None,
         (None, false) => share_in_array(|name| std::env::var(name).ok()?.parse().ok())?,
     };
+    ensure!(
+        share.is_none() || args.csv.is_none(),
+        "--csv has no effect in a task of a job array, which writes no table: give it to --collect"
+    );
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")), !args.list)?;
-    Ok(SweepState { sweep, folder, share, reporting: args.job.reporting(), table, running: 0, has_unreadable: false })
+    Ok(SweepState { sweep, folder, share, reporting: args.job.reporting(), table, left_to_other_jobs: 0, unreadable: 0 })
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.
@@ -192,15 +197,16 @@ fn run_all(
         current.set(folder.join(&run.name));
         // All ranks stop before the same run.
         if ranks.broadcast(&[u8::from(results::asked_to_stop())]) == [1] {
-            return state.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |state| state.stopped(run));
+            state.iter().for_each(|state| state.report_stop_before(run));
+            return Ok(ExitCode::from(STOPPED));
         }
         if let Some(state) = &mut state {
-            state.begin(run)?;
+            state.mark_started(run)?;
         }
         let reporting = state.as_ref().map_or(Reporting::Quiet, |state| state.reporting_of(run));
         let ended = run_one(run, registry, ranks, folder, reporting)?;
         if let Some(state) = &mut state {
-            state.end(run, &ended)?;
+            state.record_end(run, &ended)?;
         }
         match ended {
             Ended::Finished => {}
@@ -209,11 +215,13 @@ fn run_all(
         }
     }
     let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
-    state.finish(plan.len(), &failed)?;
-    Ok(match failed.is_empty() && !state.has_unreadable {
-        true if state.running > 0 => ExitCode::from(STOPPED),
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    state.report_summary(plan.len(), &failed)?;
+    Ok(if !failed.is_empty() || state.unreadable > 0 {
+        ExitCode::FAILURE
+    } else if state.left_to_other_jobs > 0 {
+        ExitCode::from(STOPPED)
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -227,11 +235,13 @@ fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path, 
     if let (Err(JobError::Fault(fault)), Ranks::One) = (&outcome, ranks) {
         folder.note(EventKind::Failed, &fault.to_string());
     }
-    let stopped = ranks.broadcast(&[u8::from(folder.was_stopped())]) == [1];
     match (outcome, ranks) {
-        (Ok(()), _) if stopped => Ok(Ended::Stopped),
-        (Ok(()), _) => Ok(Ended::Finished),
+        (Ok(()), _) => {
+            let stopped = ranks.broadcast(&[u8::from(folder.was_stopped())]) == [1];
+            Ok(if stopped { Ended::Stopped } else { Ended::Finished })
+        }
         (Err(error @ JobError::OnSomeRank(_)), _) | (Err(error), Ranks::One) => Ok(Ended::Failed(error.to_string())),
+        // The other ranks may still be at work.
         (Err(error), Ranks::Mpi(_) | Ranks::Virtual(_)) => Err(anyhow!("{}: {error}", run.name)),
     }
 }

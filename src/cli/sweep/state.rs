@@ -3,7 +3,6 @@
 use super::planned::{Ended, PlannedRun};
 use super::table::ResultTable;
 use super::task_share::TaskShare;
-use crate::cli::exit_codes::STOPPED;
 use crate::cli::output::print_error;
 use crate::config::sweep::Sweep;
 use crate::config::{ConfigError, Registry, Run};
@@ -14,9 +13,10 @@ use crate::results::{Reporting, ResultsError, config_file, job_using, why_ended}
 use crate::text;
 use anyhow::{Context, anyhow, bail};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-/// The mark while a run is carried out. If a later job finds it, the job died during the run.
+/// The text of the mark of a run that was started. If the next job finds it, the job before died during this run.
+const STARTED: &str = "started, and not ended yet";
+/// What is said of such a run.
 const ENDED_DURING_RUN: &str = "the job ended during this run";
 
 /// A run whose settings and data were checked.
@@ -32,22 +32,24 @@ pub(super) struct SweepState {
     pub reporting: Reporting,
     pub table: ResultTable,
     /// How many runs are left to other jobs, which carry them out.
-    pub running: usize,
-    /// Whether the results of a finished run cannot be read.
-    pub has_unreadable: bool,
+    pub left_to_other_jobs: usize,
+    /// How many finished runs have results that cannot be read.
+    pub unreadable: usize,
 }
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RunState {
+pub(super) enum SweepRunState {
     Finished,
-    /// The job of this name, usually another one, is carrying it out.
+    /// The job of this name is carrying it out. It is this job itself only if Slurm has requeued it.
     Running {
         job: String,
     },
     Begun,
     Failed(String),
     NotBegun,
+    /// Its folder cannot be used, for this reason.
+    Unusable(String),
     /// Its folder holds another run.
     Refused {
         /// In a few words.
@@ -58,7 +60,7 @@ pub(super) enum RunState {
 }
 
 impl SweepState {
-    /// The file that marks a started or failed run, until the run is stopped with a checkpoint, or finished.
+    /// The file that marks a started or failed run, until the run stops or finishes.
     fn mark(&self, name: &str) -> PathBuf {
         self.folder.join("failed").join(format!("{name}.txt"))
     }
@@ -69,33 +71,34 @@ impl SweepState {
     }
 
     /// The names of all runs with their states.
-    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(String, RunState)>> {
+    fn states(&self, registry: &Registry) -> anyhow::Result<Vec<(String, SweepRunState)>> {
         let checked = self.check_all(registry)?;
         let named = self.sweep.points.iter().zip(&checked);
         Ok(named.map(|(point, run)| (point.name.clone(), self.state(&point.name, run, registry))).collect())
     }
 
-    fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> RunState {
+    fn state(&self, name: &str, (run, report): &CheckedRun, registry: &Registry) -> SweepRunState {
         let folder = self.folder.join(name);
         let used = folder_use(run, report.data_identity(), &folder, registry);
         if let Err(JobError::Results(error)) = &used
             && let Some(why) = other_run(error)
         {
-            return RunState::Refused { why, error: error.to_string() };
+            return SweepRunState::Refused { why, error: error.to_string() };
         }
         if let Some(job) = job_using(&folder) {
-            return RunState::Running { job };
+            return SweepRunState::Running { job };
         }
         match (std::fs::read_to_string(self.mark(name)), used) {
-            (Ok(mark), _) => RunState::Failed(match mark.trim_end() {
+            // Somebody may have completed a run that had failed.
+            (_, Ok(FolderUse::Nothing)) => SweepRunState::Finished,
+            (Ok(mark), _) => SweepRunState::Failed(match mark.trim_end() {
                 // Under MPI a fault ends the whole job before the reason gets here; it is in the run's folder.
-                ENDED_DURING_RUN => why_ended(&folder).unwrap_or_else(|| ENDED_DURING_RUN.to_owned()),
+                STARTED => why_ended(&folder).unwrap_or_else(|| ENDED_DURING_RUN.to_owned()),
                 why => why.to_owned(),
             }),
-            (Err(_), Ok(FolderUse::Nothing)) => RunState::Finished,
-            (Err(_), Ok(FolderUse::Begin)) => RunState::NotBegun,
-            // A folder that cannot be read is reported when the run is started.
-            (Err(_), Ok(FolderUse::Resume) | Err(_)) => RunState::Begun,
+            (Err(_), Ok(FolderUse::Begin)) => SweepRunState::NotBegun,
+            (Err(_), Ok(FolderUse::Resume)) => SweepRunState::Begun,
+            (Err(_), Err(why)) => SweepRunState::Unusable(why.to_string()),
         }
     }
 
@@ -120,12 +123,15 @@ impl SweepState {
             // A folder that cannot be read is reported when the run is started.
             let run = made_longer(asked.clone(), &self.folder.join(&point.name), registry).unwrap_or(asked);
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
-            let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == RunState::Finished };
+            let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == SweepRunState::Finished };
             match state {
-                RunState::Refused { error, .. } => refused.push(error),
-                RunState::Failed(_) => again.push(planned),
-                RunState::Running { job } => running.push((planned, job)),
-                RunState::Finished | RunState::Begun | RunState::NotBegun => plan.push(planned),
+                SweepRunState::Refused { error, .. } => refused.push(error),
+                SweepRunState::Failed(_) => again.push(planned),
+                SweepRunState::Running { job } => running.push((planned, job)),
+                // A folder that cannot be used is reported when the run is started.
+                SweepRunState::Finished | SweepRunState::Begun | SweepRunState::NotBegun | SweepRunState::Unusable(_) => {
+                    plan.push(planned)
+                }
             }
         }
         if !refused.is_empty() {
@@ -142,8 +148,10 @@ impl SweepState {
         self.sweep.notes.iter().chain(&notes).for_each(|note| self.reporting.print(&format!("note: {note}")));
         let keys = self.sweep.keys.join(", ");
         self.reporting.print(&format!("a sweep of {all} over {keys}{whose}, in {}", self.folder.display()));
-        self.running = running.len();
-        running.iter().for_each(|(run, job)| self.reporting.print(&format!("{}: {job} carries it out", self.title(run))));
+        self.left_to_other_jobs = running.len();
+        running
+            .iter()
+            .for_each(|(run, job)| self.reporting.print(&format!("{}: skipped: {job} is carrying it out", self.title(run))));
         Ok(plan)
     }
 
@@ -152,17 +160,17 @@ impl SweepState {
         format!("{}/{} {}", run.number + 1, self.sweep.points.len(), run.name.replace(',', " "))
     }
 
-    /// What is printed while a run is carried out: its progress. Its other messages would hide those of the sweep.
+    /// During a run, only its progress and its warnings are printed: its other messages would hide those of the sweep.
     pub fn reporting_of(&self, run: &PlannedRun) -> Reporting {
         Reporting::OneOfSeveral { title: self.title(run), as_of: Box::new(self.reporting.clone()) }
     }
 
     /// Marks a run as started, so that the next job knows if this one died during it.
-    pub fn begin(&self, run: &PlannedRun) -> anyhow::Result<()> {
+    pub fn mark_started(&self, run: &PlannedRun) -> anyhow::Result<()> {
         if run.is_finished {
             return Ok(());
         }
-        self.write_mark(&run.name, ENDED_DURING_RUN)
+        self.write_mark(&run.name, STARTED)
     }
 
     fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {
@@ -172,7 +180,8 @@ impl SweepState {
         std::fs::write(&mark, format!("{text}\n")).with_context(|| format!("{}: cannot write", mark.display()))
     }
 
-    pub fn end(&mut self, run: &PlannedRun, ended: &Ended) -> anyhow::Result<()> {
+    /// Takes note of how a run has ended.
+    pub fn record_end(&mut self, run: &PlannedRun, ended: &Ended) -> anyhow::Result<()> {
         let title = self.title(run);
         if let Ended::Failed(why) = ended {
             self.write_mark(&run.name, why)?;
@@ -189,47 +198,59 @@ impl SweepState {
         // Removes the folder of marks if it is empty.
         drop(mark.parent().map(std::fs::remove_dir));
         if matches!(ended, Ended::Stopped) {
-            return self.stopped(run).map(drop);
+            self.reporting.print(&format!("{title}: stopped. The same command resumes it"));
+            return Ok(());
         }
         let summary = match self.add(run.number, &run.name) {
             Ok(summary) => summary,
             Err(error) => {
-                self.has_unreadable = true;
+                self.unreadable += 1;
                 self.reporting.print(&format!("{title}: its results cannot be read: {error:#}"));
                 return Ok(());
             }
         };
         let already = if run.is_finished { " already" } else { "" };
         self.reporting.print(&format!("{title}: finished{already}{}", self.headline(run.number, &summary)));
-        // The tasks of an array would overwrite each other's tables.
-        if self.share.is_none() { self.table.write(&self.sweep) } else { Ok(()) }
+        // The tasks of an array would overwrite each other's tables. Runs that had finished before are in the table at the end.
+        if self.share.is_none() && !run.is_finished { self.table.write(&self.sweep) } else { Ok(()) }
     }
 
-    pub fn stopped(&self, run: &PlannedRun) -> anyhow::Result<ExitCode> {
-        self.reporting.print(&format!("{}: stopped. The same command resumes it", self.title(run)));
-        Ok(ExitCode::from(STOPPED))
+    /// Reports that the job stops before this run.
+    pub fn report_stop_before(&self, run: &PlannedRun) {
+        self.reporting.print(&format!(
+            "{}: not started, because the job was asked to stop. The same command continues the sweep",
+            self.title(run)
+        ));
     }
 
-    pub fn finish(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
+    /// Writes the table, and reports how many runs have finished.
+    pub fn report_summary(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
         // Without results of our own, keep the table that an earlier job wrote.
         let writes_table = self.share.is_none() && self.table.runs() > 0;
+        if writes_table {
+            self.table.write(&self.sweep)?;
+        }
         let table = match self.share {
             Some(_) => "`mpibayes sweep FILE.toml --collect` writes the table".into(),
             None if writes_table => format!("the table is {}", self.table.path().display()),
             None => "no table was written".into(),
         };
-        self.reporting.print(&format!("{} finished, {} failed; {table}", runs - failed.len(), failed.len()));
+        let unreadable = match self.unreadable {
+            0 => String::new(),
+            count => format!(", {count} of them with results that cannot be read"),
+        };
+        self.reporting.print(&format!("{} finished{unreadable}, {} failed; {table}", runs - failed.len(), failed.len()));
         for name in failed {
             self.reporting.print(&format!("failed: {name}"));
         }
-        if self.running > 0 {
-            let running = text::counted(self.running, "run");
-            self.reporting.print(&format!("{running} left to other jobs: run the command again when those jobs have ended"));
+        if self.left_to_other_jobs > 0 {
+            let runs = text::counted(self.left_to_other_jobs, "run");
+            self.reporting.print(&format!("{runs} left to other jobs: run the command again when those jobs have ended"));
         }
         if self.share.is_none() && runs - failed.len() > 1 {
             self.reporting.print(&format!("`mpibayes compare {}` compares the runs", self.folder.display()));
         }
-        if writes_table { self.table.write(&self.sweep) } else { Ok(()) }
+        Ok(())
     }
 
     /// Adds the results of a run to the table.
@@ -259,7 +280,7 @@ impl SweepState {
         let mut not_in_table = Vec::new();
         for (number, (name, state)) in self.states(registry)?.into_iter().enumerate() {
             match state {
-                RunState::Finished => {
+                SweepRunState::Finished => {
                     if let Err(error) = self.add(number, &name) {
                         not_in_table.push((name, format!("its results cannot be read: {error:#}")));
                     }
@@ -287,13 +308,11 @@ impl SweepState {
     /// The runs with their states.
     pub fn list(&self, registry: &Registry) -> anyhow::Result<String> {
         let states = self.states(registry)?;
-        let is_refused = |(_, state): &(String, RunState)| matches!(state, RunState::Refused { .. });
+        let is_refused = |(_, state): &(String, SweepRunState)| matches!(state, SweepRunState::Refused { .. });
         let refused = match states.iter().filter(|state| is_refused(state)).count() {
             0 => String::new(),
-            count => format!(
-                "note: the folders of {} hold other runs: choose another --output, or delete these folders\n",
-                text::counted(count, "run")
-            ),
+            1 => "note: one folder holds another run: choose another --output, or delete that folder\n".to_owned(),
+            count => format!("note: {count} folders hold other runs: choose another --output, or delete those folders\n"),
         };
         let lines: Vec<_> = states.into_iter().map(|(name, state)| (name, state.to_string())).collect();
         let all = text::counted(lines.len(), "run");
@@ -310,10 +329,10 @@ impl SweepState {
         match others {
             0 => String::new(),
             1 => format!(
-                "note: another run in {folder} is not in this file, whose keys or values may have changed. It stays there\n"
+                "note: {folder} also holds a run that is not in this sweep file, perhaps because its keys or values were changed. It is left as it is\n"
             ),
             _ => format!(
-                "note: {others} other runs in {folder} are not in this file, whose keys or values may have changed. They stay there\n"
+                "note: {folder} also holds {others} runs that are not in this sweep file, perhaps because its keys or values were changed. They are left as they are\n"
             ),
         }
     }
@@ -328,7 +347,7 @@ fn other_run(error: &ResultsError) -> Option<String> {
     }
 }
 
-impl std::fmt::Display for RunState {
+impl std::fmt::Display for SweepRunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
@@ -336,6 +355,7 @@ impl std::fmt::Display for RunState {
             Self::Begun => f.write_str("begun"),
             Self::Failed(why) => write!(f, "failed: {why}"),
             Self::NotBegun => f.write_str("not begun"),
+            Self::Unusable(why) => write!(f, "cannot be used: {why}"),
             Self::Refused { why, .. } => f.write_str(why),
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn share_in_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow
         tasks > 0 && (first..=last).contains(&id) && (last - first) / step + 1 == tasks && (id - first).is_multiple_of(step);
     ensure!(
         evenly_spaced,
-        "the tasks of this job array are not evenly numbered, so mpibayes cannot tell which runs are this one's: submit it with \
+        "the tasks of this job array are not evenly numbered, so mpibayes cannot tell which runs this task has to carry out: submit it with \
          --array=1-M, or give --task N/M"
     );
     Ok(Some(TaskShare { task: (id - first) / step + 1, tasks }))

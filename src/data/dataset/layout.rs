@@ -17,7 +17,7 @@ pub(crate) const DOCUMENTS_VERSION: u32 = 5;
 /// The layout version of dense rows that end with an offset, a weight or a group, which readers of other versions would take for
 /// features.
 pub(crate) const EXTRA_VERSION: u32 = 6;
-/// The attribute `task` of a corpus.
+/// The value of the attribute `task` in a corpus file.
 pub(crate) const TOPICS: &str = "topics";
 /// The newest layout version of rows that this program reads.
 pub(crate) const NEWEST_VERSION: u32 = EXTRA_VERSION;

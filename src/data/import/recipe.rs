@@ -75,6 +75,41 @@ pub struct Recipe {
     pub has_ordered_classes: bool,
 }
 
+/// A value because of which a row cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnusableValue {
+    /// It is missing, and the recipe does not fill it in.
+    #[error("the value of {column:?} is missing")]
+    Missing {
+        /// The column.
+        column: String,
+    },
+    /// No training row has it.
+    #[error("{column:?} has a value that no training row has; they have {}", listed(known))]
+    UnknownLevel {
+        /// The column.
+        column: String,
+        /// The levels of training rows.
+        known: Vec<String>,
+    },
+    /// The exposure is not positive.
+    #[error("the exposure {column:?} is {value}: it must be positive")]
+    Exposure {
+        /// The column.
+        column: String,
+        /// The exposure.
+        value: f64,
+    },
+    /// The weight is negative.
+    #[error("the weight {column:?} is {value}: it cannot be negative")]
+    Weight {
+        /// The column.
+        column: String,
+        /// The weight.
+        value: f64,
+    },
+}
+
 /// The columns after the features, which are not scaled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExtraColumns {
@@ -169,12 +204,6 @@ impl Recipe {
         }
     }
 
-    /// Whether a value is missing that the recipe cannot fill in.
-    pub(crate) fn lacks_value(&self, values: &[f64]) -> bool {
-        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !self.fills_in(&column.r#use);
-        self.columns.iter().zip(values).any(lacks)
-    }
-
     /// Whether a missing number is filled in by a mean of training rows.
     pub fn fills_in_a_mean(&self, values: &[f64]) -> bool {
         self.columns.iter().zip(values).any(|(column, value)| value.is_nan() && column.r#use.has_mean())
@@ -202,27 +231,18 @@ impl Recipe {
         })
     }
 
-    /// The first column whose value is a level that training rows do not have.
-    pub(crate) fn unknown_level(&self, values: &[f64]) -> Option<&str> {
-        self.columns.iter().zip(values).find_map(|(UsedColumn { name, r#use }, &value)| match r#use {
-            // Codes are whole numbers.
-            ColumnUse::Indicators(levels) if !value.is_nan() && value as usize >= levels.len() => Some(name.as_str()),
-            _ => None,
-        })
-    }
-
-    /// Overwrites `row` with what becomes of the values of the columns; texts are given as the numbers of their levels. The error says
-    /// which value cannot be used.
+    /// Overwrites `row` with what becomes of the values of the columns; texts are given as the numbers of their levels.
     ///
     /// # Errors
-    /// If a value is missing, a level is unknown, an exposure is not positive, or a weight is negative.
-    pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), String> {
+    /// A missing value that cannot be filled in; if there is none, the first other value that cannot be used.
+    pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), UnusableValue> {
         row.clear();
         let (mut offset, mut weight, mut group) = (None, None, None);
-        for (UsedColumn { name, r#use }, &value) in self.columns.iter().zip(values) {
-            if value.is_nan() && !self.fills_in(r#use) {
-                return Err(format!("the value of {name:?} is missing"));
-            }
+        let columns = || self.columns.iter().zip(values.iter().copied());
+        if let Some((column, _)) = columns().find(|(column, value)| value.is_nan() && !self.fills_in(&column.r#use)) {
+            return Err(UnusableValue::Missing { column: column.name.clone() });
+        }
+        for (UsedColumn { name, r#use }, value) in columns() {
             match r#use {
                 ColumnUse::Filled(mean) if value.is_nan() => row.push(*mean),
                 ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::Date => row.push(value),
@@ -237,9 +257,9 @@ impl Recipe {
                 ColumnUse::Group(levels) => group = Some(value.min(levels.len() as f64)),
                 ColumnUse::Offset => offset = Some(value),
                 ColumnUse::Exposure if value > 0.0 => offset = Some(value.ln()),
-                ColumnUse::Exposure => return Err(format!("the exposure {name:?} is {value}: it must be positive")),
+                ColumnUse::Exposure => return Err(UnusableValue::Exposure { column: name.clone(), value }),
                 ColumnUse::Weight if value >= 0.0 => weight = Some(value),
-                ColumnUse::Weight => return Err(format!("the weight {name:?} is {value}: it cannot be negative")),
+                ColumnUse::Weight => return Err(UnusableValue::Weight { column: name.clone(), value }),
             }
         }
         row.extend(offset);
@@ -250,9 +270,9 @@ impl Recipe {
 }
 
 /// The index of a level that the levels have.
-fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, String> {
+fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, UnusableValue> {
     // Codes are whole numbers below `MAX_LEVELS`.
     let code = code as usize;
-    let unknown = || format!("{name:?} has a value that no training row has; they have {}", listed(levels));
+    let unknown = || UnusableValue::UnknownLevel { column: name.to_owned(), known: levels.to_vec() };
     if code < levels.len() { Ok(code) } else { Err(unknown()) }
 }

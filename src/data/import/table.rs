@@ -5,7 +5,7 @@ use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result, listed};
-use crate::data::import::recipe::{ColumnUse, MISSING_LEVEL, Recipe, UsedColumn};
+use crate::data::import::recipe::{ColumnUse, MISSING_LEVEL, Recipe, UnusableValue, UsedColumn};
 use crate::data::import::suspects::{LevelCounts, Suspects, alike_classes};
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
@@ -178,17 +178,15 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
             _ => value,
         }));
         match recipe.apply(&values, used) {
-            Err(_) if import.columns.missing != Missing::Refuse && recipe.lacks_value(&values) => {
+            Err(UnusableValue::Missing { .. }) if import.columns.missing != Missing::Refuse => {
                 left_out.set(left_out.get() + 1);
                 Ok(false)
             }
-            Err(what) => match recipe.unknown_level(&values) {
-                Some(name) if split == Split::Test => {
-                    *unknown.entry(name.to_owned()).or_default() += 1;
-                    Ok(false)
-                }
-                _ => Err(what),
-            },
+            Err(UnusableValue::UnknownLevel { column, .. }) if split == Split::Test => {
+                *unknown.entry(column).or_default() += 1;
+                Ok(false)
+            }
+            Err(what) => Err(what.to_string()),
             Ok(()) => {
                 let is_of_new_group = split == Split::Test && recipe.has_new_group(&values);
                 of_new_groups.set(of_new_groups.get() + usize::from(is_of_new_group));
@@ -491,7 +489,8 @@ impl TableImport {
     /// texts.
     fn with_extent(error: DataError, table: &Table, layout: &TableLayout) -> DataError {
         let DataError::Content { path, place, what } = error else { return error };
-        let (mut lacking, mut texts) = (0_u64, Vec::new());
+        let (mut lacking, mut texts, options) = (0_u64, Vec::new(), table.feature_options());
+        let mut lacking_in = vec![0_u64; options.len()];
         let is_text = |end: &Unread| end.is_word && table.holds_numbers(end.column);
         if let Some(end) = table.ended_at().filter(is_text) {
             texts = other_texts(&path, end.column, table, layout);
@@ -500,12 +499,24 @@ impl TableImport {
             let layout = TableLayout { allow_missing: true, ..layout.clone() };
             let count = |row: Row<'_>| {
                 lacking += u64::from(row.features.iter().any(|value| value.is_nan()));
+                lacking_in.iter_mut().zip(row.features).for_each(|(lacking, value)| *lacking += u64::from(value.is_nan()));
                 Ok(())
             };
             // Another mistake further on ends the count.
             drop(Table::open(&path, &layout).and_then(|mut table| table.rows(count)));
         }
-        let count = if lacking > 1 { format!(" ({lacking} rows lack a value)") } else { String::new() };
+        let by_column: Vec<String> = lacking_in
+            .iter()
+            .zip(&options)
+            .filter(|(lacking, _)| **lacking > 0)
+            .map(|(lacking, column)| format!("{column} in {lacking}"))
+            .collect();
+        let rows = if lacking == 1 { "1 row lacks".to_owned() } else { format!("{lacking} rows lack") };
+        let count = match by_column.len() {
+            2.. => format!(" ({rows} a value: {})", listed(&by_column)),
+            _ if lacking > 1 => format!(" ({rows} a value)"),
+            _ => String::new(),
+        };
         let others = match texts.as_slice() {
             [] => String::new(),
             texts => format!(". There are texts in {} too", texts.join(",")),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::lda::{Documents, SeedWords};
+use crate::lda::{Documents, Residence, SeedWords};
 use crate::random::{Purpose, Seed, Stream, Who};
 use rand::RngExt;
 use rayon::iter::IntoParallelIterator;
@@ -16,7 +16,7 @@ fn tiny() -> TokenBlocks {
     let mut documents = Documents::new(3);
     documents.push(&[0, 1], &[2, 1]);
     documents.push(&[1, 2], &[1, 2]);
-    TokenBlocks::new(&documents, 2).unwrap()
+    TokenBlocks::new(&documents, 2, Residence::Memory).unwrap()
 }
 
 const WORDS: [usize; 6] = [0, 0, 1, 1, 2, 2];
@@ -215,7 +215,7 @@ fn all_levels_have_the_same_bits() {
     let mut random = stream(1, Purpose::Synthetic);
     for (topics, longest) in [(1, 20), (2, 9), (15, 60), (16, 40), (100, 300), (1000, 900)] {
         let (documents, assigned, counts) = corpus(topics, longest, &mut random);
-        let blocks = TokenBlocks::with_block_size(&documents, topics, 100).unwrap();
+        let blocks = TokenBlocks::with_block_size(&documents, topics, 100, Residence::Memory).unwrap();
         for table in tables(&counts, topics) {
             let sweep = FixedSweep { table: &table, alpha: 0.1, key: random.random(), first_document: 7 };
             for form in [DocumentForm::List, DocumentForm::Dense, DocumentForm::ByLength] {
@@ -242,7 +242,7 @@ fn blocks_threads_and_sets_of_documents_do_not_change_bits() {
     let table = &tables(&counts, topics)[0];
     let key = random.random();
     let swept = |documents: &Documents, assigned: &[u16], block_size: usize, threads: usize, first_document: u64| {
-        let blocks = TokenBlocks::with_block_size(documents, topics, block_size).unwrap();
+        let blocks = TokenBlocks::with_block_size(documents, topics, block_size, Residence::Memory).unwrap();
         let (mut swept, mut counted, mut counted_again) = (assigned.to_vec(), vec![0; 60 * topics], vec![0; 60 * topics]);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let sweep = FixedSweep { table, alpha: 0.2, key, first_document };
@@ -272,7 +272,7 @@ fn extreme_priors_do_not_panic() {
     let mut random = stream(3, Purpose::Synthetic);
     for topics in [1, 3, 40] {
         let (documents, assigned, _) = corpus(topics, 90, &mut random);
-        let blocks = TokenBlocks::new(&documents, topics).unwrap();
+        let blocks = TokenBlocks::new(&documents, topics, Residence::Memory).unwrap();
         for (alpha, beta) in [(1e-12, 1e-12), (1e12, 1e-12), (1e-12, 1e12), (1e12, 1e12)] {
             let mut assigned: Vec<u16> = assigned.iter().map(|&topic| topic % topics as u16).collect();
             let (mut table, mut counts) = (TopicTable::new(60, topics), vec![0; 60 * topics]);
@@ -319,7 +319,7 @@ fn a_document_with_fixed_topics_has_its_enumerated_posterior() {
         }
         expected.iter().map(|expected| expected / all).collect::<Vec<f64>>()
     };
-    let blocks = TokenBlocks::new(&documents, topics).unwrap();
+    let blocks = TokenBlocks::new(&documents, topics, Residence::Memory).unwrap();
     for form in [DocumentForm::List, DocumentForm::Dense] {
         let run = |run: u64| {
             let (mut assigned, mut frequencies) = (vec![3_u16; 4], vec![0.0; 4 * topics]);

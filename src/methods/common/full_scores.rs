@@ -8,6 +8,9 @@ use ndarray::{Array2, ArrayView2, Axis};
 /// The group of records with the scores: a record for each draw.
 pub const SCORES: &str = "scores";
 
+/// The number of draws in a request: enough for fast matrix products on many threads, and few enough that the job can stop between two requests.
+const DRAWS_AT_ONCE: usize = 64;
+
 /// Computes ∇log p at draws: every agent computes the scores of its shard's loss, and the server adds the prior's.
 #[derive(Clone)]
 pub struct FullScores<F> {
@@ -36,7 +39,7 @@ pub enum ScoredRows {
 impl<F: Real> Method for FullScores<F> {
     const NAME: &'static str = "full_scores";
     type Number = F;
-    type Task = ();
+    type Task = u64;
     type Report = ();
     type Server = ScoreServer<F>;
     type Agent = ScoreAgent<F>;
@@ -45,7 +48,7 @@ impl<F: Real> Method for FullScores<F> {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<bool>) -> Result<ScoreServer<F>> {
+    fn server(&self, saved: Option<usize>) -> Result<ScoreServer<F>> {
         Ok(ScoreServer { method: self.clone(), done: saved.unwrap_or_default() })
     }
 
@@ -62,39 +65,61 @@ impl<F: Real> Method for FullScores<F> {
     }
 }
 
-/// Sends the draws to all agents and records the sum of their scores.
+/// Sends the draws to all agents, some at a time, and records the sums of their scores. A task is the number of its first draw.
 pub struct ScoreServer<F> {
     method: FullScores<F>,
-    done: bool,
+    /// The number of draws whose scores are known.
+    done: usize,
+}
+
+impl<F: Real> ScoreServer<F> {
+    fn draws(&self) -> usize {
+        self.method.draws.len() / self.method.problem.model.dim()
+    }
+
+    /// The next draws, one after the other.
+    fn next_draws(&self) -> &[F] {
+        let parameters = self.method.problem.model.dim();
+        let end = self.draws().min(self.done + DRAWS_AT_ONCE);
+        &self.method.draws[self.done * parameters..end * parameters]
+    }
+
+    fn request(&self, out: &mut Outbox<FullScores<F>>) {
+        out.request(0..self.method.problem.agents, self.done as u64).with(self.next_draws().to_vec()).sum();
+    }
 }
 
 impl<F: Real> Server<FullScores<F>> for ScoreServer<F> {
-    type State = bool;
+    type State = usize;
 
-    fn state(&self) -> impl SerializesAs<bool> {
+    fn state(&self) -> impl SerializesAs<usize> {
         &self.done
     }
 
     fn start(&mut self, out: &mut Outbox<FullScores<F>>, _cx: &mut Context) -> Result<()> {
-        out.request(0..self.method.problem.agents, ()).with(self.method.draws.clone()).sum();
+        self.request(out);
         Ok(())
     }
 
-    fn receive(&mut self, response: Response<FullScores<F>>, _out: &mut Outbox<FullScores<F>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<FullScores<F>>, out: &mut Outbox<FullScores<F>>, cx: &mut Context) -> Result<()> {
         let model = &self.method.problem.model;
-        let shape = (self.method.draws.len() / model.dim(), model.dim());
+        let draws = self.next_draws();
+        let shape = (draws.len() / model.dim(), model.dim());
         let mut scores = Array2::zeros(shape);
-        model.prior_score(ArrayView2::from_shape(shape, &self.method.draws)?, scores.view_mut());
+        model.prior_score(ArrayView2::from_shape(shape, draws)?, scores.view_mut());
         scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
-        for (draw, score) in (0..).zip(scores.rows()) {
+        for (draw, score) in (self.done as u64..).zip(scores.rows()) {
             cx.record(SCORES, 0, draw, shape.1, &score.to_vec());
         }
-        self.done = true;
+        self.done += shape.0;
+        if self.done < self.draws() {
+            self.request(out);
+        }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: u64::from(self.done), total: 1 }
+        Progress { done: self.done as u64, total: self.draws() as u64 }
     }
 }
 
@@ -112,12 +137,12 @@ impl<F: Real> Agent<FullScores<F>> for ScoreAgent<F> {
         &()
     }
 
-    fn perform(&mut self, _task: &(), body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
+    fn perform(&mut self, first_draw: &u64, body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
         let draws = ArrayView2::from_shape((body.len() / self.parameters, self.parameters), &body)?;
         let mut scores = Array2::zeros(draws.dim());
         if self.has_minibatches {
             let each = draws.axis_chunks_iter(Axis(0), 1).zip(scores.axis_chunks_iter_mut(Axis(0), 1));
-            (0..).zip(each).for_each(|(step, (draw, score))| self.loss.add_score(draw, step, score, cx));
+            (*first_draw..).zip(each).for_each(|(step, (draw, score))| self.loss.add_score(draw, step, score, cx));
         } else {
             self.loss.add_score(draws, 0, scores.view_mut(), cx);
         }

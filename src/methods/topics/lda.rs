@@ -21,10 +21,10 @@ use super::prior_updates::{AgentPriorStatistics, OptimizePriors, PriorUpdates};
 use super::problem::TopicProblem;
 use super::shard::check_conserved;
 use super::sweeps::{SweepSettings, check_sweeps};
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server, raw};
 use crate::lda::{
-    Alpha, Documents, FixedSweep, MAX_DOCUMENT_TOKENS, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable,
-    draw_topics_sequentially,
+    Alpha, AssignedTopics, Documents, FixedSweep, MAX_DOCUMENT_TOKENS, Priors, Residence, TokenBlocks, Tokens, TopicCounts,
+    TopicTable, draw_topics_sequentially, note_on_temporary_files,
 };
 use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
 use crate::methods::common::thinning::draws;
@@ -60,6 +60,9 @@ pub struct LdaSamplerSettings {
     pub optimize_every: u64,
     /// Sweeps before the first estimate. Earlier estimates of alpha would be far too large.
     pub optimize_after: u64,
+    /// Whether tokens and topics are kept in memory, about 5 bytes per token. If false, they are kept in temporary files in the folder that the
+    /// environment variable TMPDIR names, which must be on a disk; a sweep reads 5 and writes 2 bytes per token. The draws are the same.
+    pub resident: bool,
 }
 
 /// How φ is set before a sweep.
@@ -78,7 +81,7 @@ pub enum PhiUpdate {
 impl Default for LdaSamplerSettings {
     fn default() -> Self {
         let SweepSettings { rounds, burn_in, thin, optimize, optimize_every, optimize_after, .. } = SweepSettings::default();
-        Self { rounds, burn_in, thin, phi: PhiUpdate::default(), optimize, optimize_every, optimize_after }
+        Self { rounds, burn_in, thin, phi: PhiUpdate::default(), optimize, optimize_every, optimize_after, resident: true }
     }
 }
 
@@ -116,6 +119,11 @@ impl LdaSamplerSettings {
         done >= collapsed.max(1)
     }
 
+    /// Where tokens and their topics are.
+    fn residence(&self) -> Residence {
+        if self.resident { Residence::Memory } else { Residence::Files }
+    }
+
     /// When priors are estimated.
     fn prior_updates(&self) -> PriorUpdates {
         PriorUpdates { optimize: self.optimize, every: self.optimize_every, after: self.optimize_after }
@@ -142,6 +150,10 @@ impl MethodSettings for LdaSamplerSettings {
         check_sweeps(self.rounds, self.burn_in, self.thin, self.prior_updates())
     }
 
+    fn notes(&self, _agents: u32) -> Vec<String> {
+        if self.resident { Vec::new() } else { note_on_temporary_files().into_iter().collect() }
+    }
+
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let parameters = parameters as u64;
         ResourceEstimate {
@@ -155,7 +167,11 @@ impl MethodSettings for LdaSamplerSettings {
             bytes_of_value: Some(4),
             longest_document: Some(MAX_DOCUMENT_TOKENS),
             // Per token: document and topic, its part of the list of words, and a copy of its topic when the run is resumed.
-            document_bytes: DocumentBytes { document: 4, entry: 0, token: 7 },
+            document_bytes: match self.residence() {
+                Residence::Memory => DocumentBytes { document: 4, entry: 0, token: 7 },
+                // Only when the run is resumed: the saved topics, once as bytes and once decoded.
+                Residence::Files => DocumentBytes { document: 0, entry: 0, token: 4 },
+            },
             ..ResourceEstimate::default()
         }
     }
@@ -254,15 +270,15 @@ impl Method for Lda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<LdaAgent> {
-        let blocks = TokenBlocks::new(self.problem.source(id)?.as_ref(), self.problem.topics as usize)?;
-        let state = saved.unwrap_or_default();
-        let topics = &state.topics.0;
+        let residence = self.settings.residence();
+        let blocks = TokenBlocks::new(self.problem.source(id)?.as_ref(), self.problem.topics as usize, residence)?;
+        let topics = AssignedTopics::new(saved.unwrap_or_default().topics.0, residence)?;
         if !topics.is_empty()
             && (topics.len() != blocks.len() || topics.iter().any(|&topic| u32::from(topic) >= self.problem.topics))
         {
             return Err(format!("the saved topics do not fit the {} tokens of this agent", blocks.len()).into());
         }
-        Ok(LdaAgent { id, method: self.clone(), blocks, state, counts: Body::empty() })
+        Ok(LdaAgent { id, method: self.clone(), blocks, topics, counts: Body::empty() })
     }
 }
 
@@ -409,12 +425,22 @@ pub struct AgentState {
     topics: Raw<u16>,
 }
 
+/// The same state, wherever the topics are.
+#[derive(Serialize)]
+struct StateToSave<'a> {
+    #[serde(with = "raw")]
+    topics: &'a [u16],
+}
+
+impl SerializesAs<AgentState> for StateToSave<'_> {}
+
 /// Sweeps over the tokens of its shard.
 pub struct LdaAgent {
     id: AgentId,
     method: Lda,
     blocks: TokenBlocks,
-    state: AgentState,
+    /// The topic of each token; empty before the first sweep.
+    topics: AssignedTopics,
     /// The counts of all agents, followed by the priors of the sweep that they are from. The next task brings them to a resumed run.
     counts: Body<i32>,
 }
@@ -489,17 +515,16 @@ impl LdaAgent {
     }
 
     /// Draws new topics for all tokens, and returns their counts (W × K).
-    fn sweep(&mut self, table: &TopicTable, done: u64, alpha: f64, first_document: u64, cx: &Context) -> Vec<i32> {
-        let topics = self.method.problem.topics;
-        let assigned = &mut self.state.topics.0;
+    fn sweep(&mut self, table: &TopicTable, done: u64, alpha: f64, first_document: u64, cx: &Context) -> Result<Vec<i32>> {
+        let Lda { problem, settings, .. } = &self.method;
         if done == 0 {
             // There are fewer topics than 2^16: no token has one yet.
-            *assigned = vec![topics as u16; self.blocks.len()];
+            self.topics = AssignedTopics::same(problem.topics as u16, self.blocks.len(), settings.residence())?;
         }
         let key = cx.stream(Who::Run, done, Purpose::Topics).random();
-        let mut counts = vec![0; self.method.problem.size()];
-        self.blocks.sweep(assigned, FixedSweep { table, alpha, key, first_document }, &mut counts);
-        counts
+        let mut counts = vec![0; problem.size()];
+        self.blocks.sweep(&mut self.topics, FixedSweep { table, alpha, key, first_document }, &mut counts);
+        Ok(counts)
     }
 
     /// Statistics of the topics before a sweep, if priors are estimated from them.
@@ -509,7 +534,7 @@ impl LdaAgent {
         if !updates.is_due(done) {
             return Ok(None);
         }
-        let (spans, assigned) = (self.blocks.spans(), &self.state.topics.0);
+        let (spans, assigned) = (self.blocks.spans(), &self.topics);
         let (counts, _) = problem.split_priors(&self.counts)?;
         Ok(Some(updates.statistics(spans, assigned, counts, self.id, problem)))
     }
@@ -531,7 +556,7 @@ impl Agent<Lda> for LdaAgent {
     type State = AgentState;
 
     fn state(&self) -> impl SerializesAs<AgentState> {
-        &self.state
+        StateToSave { topics: &self.topics }
     }
 
     /// The counts of all agents, followed by the priors.
@@ -575,7 +600,7 @@ impl Agent<Lda> for LdaAgent {
                     return Err(format!("the task has {} agents", first_documents.len()).into());
                 };
                 let statistics = self.prior_statistics(done)?;
-                let counts = self.sweep(&table, done, priors.alpha.mean(), first_document, cx);
+                let counts = self.sweep(&table, done, priors.alpha.mean(), first_document, cx)?;
                 Ok((Report { size, statistics }, self.counts_to_send(counts, priors)))
             }
         }

@@ -24,6 +24,8 @@ use super::grid::Grid;
 use super::job_rows::{self, Saves};
 use super::lock::{DIGEST_FILE, FolderLock};
 use super::parts;
+use super::stage::Stage;
+use super::stop;
 use crate::cluster::record::Row;
 use crate::cluster::{PartId, Progress, StoredDraws, Timeline};
 use crate::partial::PartialFile;
@@ -373,26 +375,39 @@ impl RunFolder {
         ));
     }
 
-    /// Shows the progress of what is found before the run.
-    pub fn show_preparation(&mut self, progress: Progress) {
-        self.display.show("preparing", progress);
+    /// Shows the progress of a stage before the first round or after the last one.
+    pub fn show_stage(&mut self, stage: Stage, progress: Progress) {
+        self.display.show(stage.name(), progress);
     }
 
-    /// Shows the progress of the log-likelihoods of rows, which are computed after the last round.
-    pub fn show_pointwise(&mut self, progress: Progress) {
-        self.display.show("log-likelihoods of rows", progress);
+    /// Whether a stage must end: the job was asked to stop, or has less time left than the longest step of the stage may take.
+    pub fn must_end_stage(&self, longest_step: f64) -> bool {
+        stop::asked() || stop::time_left().is_some_and(|left| left < self.time_to_stop_in(longest_step))
     }
 
-    /// Ends the display of preparation. If it did not finish, the run is stopped before it has begun.
-    pub fn end_preparation(&mut self, finished: bool) {
+    /// Ends the display of a stage. If it was not completed, the run is stopped.
+    pub fn end_stage(&mut self, stage: Stage, is_complete: bool) {
         self.display.end_stage();
-        if !finished {
-            self.was_stopped = true;
-            let (began, begins) = if has_checkpoint(&self.path) { ("resumed", "resumes") } else { ("began", "begins") };
-            self.print_message(&format!(
-                "stopped before the run {began}; the same command {begins} it in {}",
-                self.path.display()
-            ));
+        if is_complete {
+            return;
+        }
+        self.was_stopped = true;
+        let folder = self.path.display().to_string();
+        match stage {
+            Stage::Settings => {
+                let (began, begins) = if has_checkpoint(&self.path) { ("resumed", "resumes") } else { ("began", "begins") };
+                self.print_message(&format!("stopped before the run {began}; the same command {begins} it in {folder}"));
+            }
+            Stage::Gradients | Stage::LogLikelihoods => {
+                let when = format!("after the last round, while it computed {}", stage.name());
+                // Of all ranks, rank 0 holds the lock.
+                if self.lock.is_some() {
+                    self.note(EventKind::Stopped, &format!("stopped {when}"));
+                }
+                let resumption = self.describe_resumption();
+                let remark = if stop::time_limit().is_some() { ". If this happens again, give it more time" } else { "" };
+                self.print_message(&format!("stopped in {folder} {when}: with the same command {resumption}{remark}"));
+            }
         }
     }
 }

@@ -61,6 +61,13 @@ impl RunFolder {
         if !recorded_draws.is_empty() && bytes >= BYTES_TO_ANNOUNCE {
             self.print_message(&format!("reading the {} of results so far, to see whether they are whole", text::bytes(bytes)));
         }
+        // Whichever job writes the file, it has the time at which the first one began.
+        let former = saved.and_then(|_| ResultFile::open(&result_file(&self.path)).ok());
+        let info = match &former {
+            Some(former) => RunInfo { created_at: former.info().created_at.clone(), ..info },
+            None => info,
+        };
+        drop(former);
         let writer = RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?;
         self.saver = Some(Saver::start(writer).map_err(ResultsError::io(&self.path, "start a thread that saves"))?);
         let resuming = saved.map(|saved| {
@@ -246,10 +253,10 @@ impl RunFolder {
 
     /// How long it may take to end the tasks in progress and to save the run, somewhat longer than the longest so far. At most half of the time
     /// limit: a job that was suspended for a while has long tasks that say nothing.
-    fn time_to_stop_in(&self, status: Status) -> Duration {
+    pub(super) fn time_to_stop_in(&self, longest_response: f64) -> Duration {
         // The save in progress comes before the last one.
         let in_progress = self.save_began().map_or(0.0, |since| self.longest_save.max(since.elapsed().as_secs_f64()));
-        let seconds = MARGIN_OF_TASKS * status.longest_response + MARGIN_OF_SAVES * self.longest_save + in_progress;
+        let seconds = MARGIN_OF_TASKS * longest_response + MARGIN_OF_SAVES * self.longest_save + in_progress;
         let retries = if self.failed_saves.is_some() { TIME_TO_STOP } else { Duration::ZERO };
         let longest = stop::time_limit().map_or(Duration::MAX, |limit| limit / 2);
         (stop::LEAST_MARGIN + retries + Duration::try_from_secs_f64(seconds).unwrap_or(longest)).min(longest)
@@ -297,7 +304,9 @@ impl Recorder for RunFolder {
     fn wants_checkpoint(&mut self, status: Status) -> cluster::Result<bool> {
         (self.progress, self.seconds) = (status.progress, status.seconds);
         self.display.show("round", status.progress);
-        if let Some(left) = stop::time_left().filter(|left| !self.stop_announced && *left < self.time_to_stop_in(status)) {
+        if let Some(left) =
+            stop::time_left().filter(|left| !self.stop_announced && *left < self.time_to_stop_in(status.longest_response))
+        {
             stop::ask_to_stop();
             self.display.announce(&format!("the time limit is {} away", text::seconds(left.as_secs_f64())));
         }

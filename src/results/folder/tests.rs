@@ -17,9 +17,21 @@ fn begun(place: &tempfile::TempDir) -> RunFolder {
     let mut folder = RunFolder::new(&place.path().join("run"), Duration::ZERO, Reporting::Quiet);
     assert_eq!(folder.claim().unwrap(), None);
     folder.record_run("seed = 1\n", "abc").unwrap();
-    let groups = vec![SampleGroup { name: POSTERIOR.into(), parts: vec![Part::new("weights", &[2])], kind: SampleKind::Chains }];
-    folder.begin("a test", None, RunInfo::new("hmc", "logistic", 1, "abc", "seed = 1\n"), groups).unwrap();
+    folder.begin("a test", None, info(), groups()).unwrap();
     folder
+}
+
+fn info() -> RunInfo {
+    RunInfo::new("hmc", "logistic", 1, "abc", "seed = 1\n")
+}
+
+fn groups() -> Vec<SampleGroup> {
+    vec![SampleGroup { name: POSTERIOR.into(), parts: vec![Part::new("weights", &[2])], kind: SampleKind::Chains }]
+}
+
+/// The end of a run that has finished.
+fn outcome() -> Outcome {
+    Outcome { finished: true, seconds: 2.0, traffic: crate::cluster::Traffic::default() }
 }
 
 /// Some draws, whose numbers are those of the draws.
@@ -81,7 +93,7 @@ fn a_run_goes_on_while_it_is_saved() {
     // The end of a run waits for its last checkpoint.
     folder.on_checkpoint(checkpoint(TOTAL)).unwrap();
     assert_eq!((recorded(&folder.checkpoint()), recorded(&folder.previous_checkpoint())), (3, 2));
-    let outcome = Outcome { finished: true, seconds: 2.0, traffic: crate::cluster::Traffic::default() };
+    let outcome = outcome();
     folder.end(&outcome).unwrap();
     assert!(!folder.checkpoint().exists() && !folder.previous_checkpoint().exists());
     let file = ResultFile::open(&result_file(folder.path())).unwrap();
@@ -123,11 +135,45 @@ fn results_are_written_once_the_file_system_allows_it() {
         std::thread::sleep(Duration::from_millis(200));
         fs::remove_dir(&obstacle).unwrap();
     });
-    let outcome = Outcome { finished: true, seconds: 2.0, traffic: crate::cluster::Traffic::default() };
+    let outcome = outcome();
     assert!(folder.write_draws_of_completed_run(&outcome).unwrap());
     mends.join().unwrap();
     folder.end(&outcome).unwrap();
     assert_eq!(folder.open_results().unwrap().lengths(POSTERIOR).unwrap(), [2]);
+}
+
+#[test]
+fn a_run_that_is_stopped_after_its_last_round_is_completed_by_the_next_job() {
+    let place = tempfile::tempdir().unwrap();
+    let mut folder = begun(&place);
+    let began = folder.path().to_owned();
+    folder.write(vec![draws(0..2)]).unwrap();
+    folder.on_checkpoint(checkpoint(2)).unwrap();
+    folder.complete_save(true).unwrap();
+    folder.write(vec![draws(2..5)]).unwrap();
+    assert!(folder.write_draws_of_completed_run(&outcome()).unwrap());
+    folder.end_stage(Stage::Gradients, true);
+    assert!(!folder.was_stopped());
+    folder.end_stage(Stage::LogLikelihoods, false);
+    assert!(folder.was_stopped());
+    folder.end(&outcome()).unwrap();
+    let file = folder.open_results().unwrap();
+    let created_at = file.info().created_at.clone();
+    assert!(!file.info().state.finished && folder.checkpoint().exists());
+    drop((file, folder));
+
+    let mut folder = RunFolder::new(&began, Duration::ZERO, Reporting::Quiet);
+    folder.claim().unwrap();
+    let saved = Checkpoint::read(&folder.checkpoint()).unwrap();
+    let later = RunInfo { created_at: "later".into(), ..info() };
+    folder.begin("a test", saved.as_ref(), later, groups()).unwrap();
+    folder.write(vec![draws(2..5)]).unwrap();
+    folder.end(&outcome()).unwrap();
+    let file = folder.open_results().unwrap();
+    assert!(file.info().state.finished);
+    assert_eq!((&file.info().created_at, file.lengths(POSTERIOR).unwrap()), (&created_at, vec![5]));
+    let events: Vec<EventKind> = file.events().into_iter().map(|event| event.event).collect();
+    assert_eq!(events, [EventKind::Began, EventKind::Stopped, EventKind::Resumed]);
 }
 
 #[test]

@@ -62,8 +62,13 @@ pub fn lda() -> Lda {
             optimize: OptimizePriors::Asymmetric,
             optimize_every: 2,
             optimize_after: 1,
+            resident: true,
         },
     )
+}
+
+pub fn lda_in_files() -> Lda {
+    Lda::new(problem(5), LdaSamplerSettings { rounds: 4, burn_in: 2, thin: 1, resident: false, ..LdaSamplerSettings::default() })
 }
 
 pub fn adlda() -> AdLda {

@@ -39,3 +39,18 @@ fn scores_of_some_rows_have_those_of_all_rows_as_their_mean() {
     assert!(z(1.0).iter().all(|z| *z < Z), "{}", z(1.0));
     assert!(z(1.1).iter().any(|z| *z > Z), "{}", z(1.1));
 }
+
+/// Draws are scored some at a time. The score of a Gaussian is linear.
+#[test]
+fn every_draw_has_its_own_score() {
+    let shards = (0..).zip(ROWS).map(|(agent, count)| rows(agent, count, 2, 3.0)).collect();
+    let draws: Vec<f64> = (0..2 * 150).map(|number| 0.01 * f64::from(number)).collect();
+    let method = FullScores { problem: problem(shards), draws: draws.clone(), rows: ScoredRows::All };
+    let values = run(method, 1).values::<f64>(SCORES);
+    let all = (0..).zip(ROWS).map(|(agent, count)| rows(agent, count, 2, 3.0).sum_axis(Axis(0))).reduce(|a, b| a + b).unwrap();
+    let count = ROWS.iter().sum::<usize>() as f64;
+    assert_eq!(values.len(), draws.len());
+    for (place, (score, draw)) in values.iter().zip(&draws).enumerate() {
+        assert!((score - (all[place % 2] - count * draw)).abs() < 1e-9, "value {place}: {score}");
+    }
+}

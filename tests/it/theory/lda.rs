@@ -6,8 +6,8 @@ use super::adlda::{by_true_topics, made_run, off};
 use crate::recording::{Recording, run};
 use mpibayes::cluster::JobOptions;
 use mpibayes::lda::{
-    Alpha, DocumentSource, Documents, FixedSweep, PriorStatistics, SeedWords, TokenBlocks, Tokens, TopicCounts, TopicTable,
-    draw_topics_sequentially,
+    Alpha, DocumentSource, Documents, FixedSweep, PriorStatistics, Residence, SeedWords, TokenBlocks, Tokens, TopicCounts,
+    TopicTable, draw_topics_sequentially,
 };
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::{Lda, LdaSamplerSettings, OptimizePriors, PhiUpdate, SweepSettings, TopicProblem};
@@ -49,25 +49,28 @@ fn settings(rounds: u64, burn_in: u64, thin: u64, phi: PhiUpdate) -> LdaSamplerS
 const UPDATES: [PhiUpdate; 3] = [PhiUpdate::Auto, PhiUpdate::Drawn, PhiUpdate::Collapsed];
 
 #[test]
-fn draws_have_the_same_bits_for_any_number_of_agents_and_threads() {
+fn draws_have_the_same_bits_for_any_number_of_agents_and_threads_in_memory_and_in_files() {
     for (phi, optimize) in UPDATES.into_iter().zip([OptimizePriors::Both, OptimizePriors::Asymmetric, OptimizePriors::Asymmetric])
     {
-        let draws = |agents: u32, threads: usize, seed: u64| {
-            let priors = LdaSamplerSettings { optimize, optimize_every: 3, optimize_after: 4, ..settings(30, 15, 3, phi) };
+        let draws = |agents: u32, threads: usize, seed: u64, resident: bool| {
+            let priors =
+                LdaSamplerSettings { optimize, optimize_every: 3, optimize_after: 4, resident, ..settings(30, 15, 3, phi) };
             let mut problem = problem(agents, 4, 0.2, 0.1);
             problem.seed_words = Arc::new(SeedWords::new([(0, 1), (5, 3), (8, 3)], 7));
             let method = Lda::new(problem, priors);
             let options = JobOptions { threads, ..JobOptions::new(Seed(seed)) };
             Recording::of(method, options).unwrap().values::<f32>("posterior")
         };
-        let one = draws(1, 1, 12);
+        let one = draws(1, 1, 12, true);
         let alphas = if optimize == OptimizePriors::Asymmetric { 4 } else { 0 };
         assert_eq!(one.len(), 5 * (4 * WORDS as usize + alphas));
         // With 30 agents, some have no documents, and eight draw topics in turn.
         for (agents, threads) in [(1, 3), (2, 1), (4, 2), (7, 3), (30, 2)] {
-            assert_eq!(draws(agents, threads, 12), one, "{phi:?}, {agents} agents");
+            for resident in [true, false] {
+                assert_eq!(draws(agents, threads, 12, resident), one, "{phi:?}, {agents} agents, resident: {resident}");
+            }
         }
-        assert_ne!(draws(1, 1, 13), one);
+        assert_ne!(draws(1, 1, 13, true), one);
     }
 }
 
@@ -78,7 +81,7 @@ fn sweeps_are_those_of_a_serial_sampler_bit_for_bit() {
     let mut all = Documents::new(WORDS);
     (0..DOCUMENTS).for_each(|number| all.push(&(0..WORDS).collect::<Vec<_>>(), &document(number)));
     let tokens = Tokens::from_documents(&all);
-    let blocks = TokenBlocks::new(&all, topics).unwrap();
+    let blocks = TokenBlocks::new(&all, topics, Residence::Memory).unwrap();
     for phi in [PhiUpdate::Drawn, PhiUpdate::Collapsed] {
         // Of 23 documents, eight are drawn in turn.
         let mut counts = TopicCounts::new(WORDS, topics);
@@ -224,10 +227,11 @@ fn documents_and_topics_beyond_the_limits_are_errors() {
 fn estimated_priors_are_those_of_the_generated_documents() {
     let truth = by_true_topics();
     let found = |phi, start| {
-        let method = move |problem, settings| {
-            let SweepSettings { optimize, optimize_every, optimize_after, .. } = settings;
+        let method = move |problem, sweeps| {
+            let SweepSettings { optimize, optimize_every, optimize_after, .. } = sweeps;
             let (rounds, burn_in, thin) = (800, 500, 50);
-            Lda::new(problem, LdaSamplerSettings { rounds, burn_in, thin, phi, optimize, optimize_every, optimize_after })
+            let priors = LdaSamplerSettings { optimize, optimize_every, optimize_after, ..settings(rounds, burn_in, thin, phi) };
+            Lda::new(problem, priors)
         };
         let recording = made_run(method, start, OptimizePriors::Both, 4);
         let column = |name| recording.column("history", name);
