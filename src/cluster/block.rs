@@ -12,8 +12,9 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub fn of(one: u32) -> Self {
-        Self { level: 0, index: one }
+    /// A block of one.
+    pub fn single(number: u32) -> Self {
+        Self { level: 0, index: number }
     }
 
     pub fn first(self) -> u32 {
@@ -24,11 +25,13 @@ impl Block {
         (u64::from(self.index) + 1) << self.level
     }
 
-    pub fn above(self) -> Self {
+    /// The block of twice the size that it is a half of.
+    pub fn parent(self) -> Self {
         Self { level: self.level + 1, index: self.index >> 1 }
     }
 
-    pub fn neighbor(self) -> Self {
+    /// The other half of its parent.
+    pub fn sibling(self) -> Self {
         Self { level: self.level, index: self.index ^ 1 }
     }
 
@@ -43,12 +46,12 @@ impl Block {
     }
 
     /// Whether any of these is in it.
-    pub fn has_some_of(self, numbers: &Ranges) -> bool {
+    pub fn contains_any(self, numbers: &Ranges) -> bool {
         numbers.has_within(self.first(), self.end())
     }
 
     /// Whether all of these are in it.
-    pub fn has_all_of(self, numbers: &Ranges) -> bool {
+    pub fn contains_all(self, numbers: &Ranges) -> bool {
         numbers.is_within(self.first(), self.end())
     }
 }

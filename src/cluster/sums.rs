@@ -43,13 +43,13 @@ impl<N: Number> PartialSums<N> {
 
     /// Takes the sum over all members in a block, and adds what can be added.
     fn add(&mut self, mut block: Block, mut sum: Body<N>) {
-        while !block.has_all_of(&self.members) {
-            if let Some(other) = self.blocks.remove(&block.neighbor()) {
+        while !block.contains_all(&self.members) {
+            if let Some(other) = self.blocks.remove(&block.sibling()) {
                 sum = added(other, sum);
-            } else if block.neighbor().has_some_of(&self.members) {
+            } else if block.sibling().contains_any(&self.members) {
                 break;
             }
-            block = block.above();
+            block = block.parent();
         }
         self.blocks.insert(block, sum);
     }
@@ -126,7 +126,7 @@ impl<N: Number> Summation<N> {
         self.check_length((from, body.len() as u64))?;
         if let Some(known) = &mut self.known {
             known.missing = known.missing.saturating_sub(1);
-            known.local.add(Block::of(from), body);
+            known.local.add(Block::single(from), body);
         }
         Ok(())
     }
@@ -393,7 +393,7 @@ mod tests {
     fn bodies_of_other_lengths_are_refused() {
         let mut sum: Summation<f32> = Summation::default();
         sum.contribute(3, contribution(3, 4)).unwrap();
-        let part = PartOfSum { part: 0, length_of: (9, 5), blocks: vec![Block::of(9)] };
+        let part = PartOfSum { part: 0, length_of: (9, 5), blocks: vec![Block::single(9)] };
         let refused = sum.receive(part, contribution(9, 5)).unwrap_err();
         assert!(refused.contains("agent 3 sent 4 values, agent 9 sent 5 values"), "{refused}");
     }

@@ -15,7 +15,7 @@ const BITS: u8 = 4;
 
 /// The leader of a block among these ranks in the tree for this part, if there are any.
 fn leader(block: Block, ranks: &Ranges, part: u32) -> Option<u32> {
-    if !block.has_some_of(ranks) {
+    if !block.contains_any(ranks) {
         return None;
     }
     let Some([lower, upper]) = block.halves() else { return Some(block.first()) };
@@ -26,7 +26,7 @@ fn leader(block: Block, ranks: &Ranges, part: u32) -> Option<u32> {
 
 /// The blocks of a rank: itself, its pair, and so on, up to all of these ranks.
 fn blocks_of(rank: u32, ranks: &Ranges) -> impl Iterator<Item = Block> {
-    std::iter::successors(Some(Block::of(rank)), |block| Some(block.above())).take(depth(ranks.end()) as usize + 1)
+    std::iter::successors(Some(Block::single(rank)), |block| Some(block.parent())).take(depth(ranks.end()) as usize + 1)
 }
 
 /// The number of levels above single ranks: the most messages that one has to take in, one after another.
@@ -48,7 +48,7 @@ pub(super) fn parent(rank: u32, ranks: &Ranges, part: u32) -> Option<u32> {
 pub(super) fn children(rank: u32, ranks: &Ranges, part: u32) -> Vec<u32> {
     let led = blocks_of(rank, ranks).skip(1).zip(blocks_of(rank, ranks));
     let led = led.take_while(|(block, _)| leader(*block, ranks, part) == Some(rank));
-    let mut children: Vec<u32> = led.filter_map(|(_, half)| leader(half.neighbor(), ranks, part)).collect();
+    let mut children: Vec<u32> = led.filter_map(|(_, half)| leader(half.sibling(), ranks, part)).collect();
     children.reverse();
     children
 }

@@ -95,7 +95,7 @@ impl ResultFile {
         let Some(values) = history.column(axis.name()) else { return Ok(None) };
         let at: BTreeMap<u64, f64> =
             (0..history.rows()).filter(|&row| history.agent[row].is_none()).map(|row| (history.step[row], values[row])).collect();
-        // A round without a row in the history has the position of the last row before it.
+        // A round without a row in the history has the position of the last row before it; 0 if there is none.
         let last_before = |step: u64| at.range(..=step).next_back().map_or(0.0, |(_, value)| *value);
         Ok(Some(table.step.iter().map(|&step| last_before(step)).collect()))
     }

@@ -21,16 +21,16 @@ use ndarray::{ArrayView2, ArrayView3};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The result file of a run in progress. There is always a complete file with all draws and rows of the last [`RunWriter::write`]: a reader
-/// that has it open keeps its version, and a job that is killed leaves the last one.
+/// The result file of a run in progress. From the first [`RunWriter::write`] on, the file on disk is always complete: a reader that has it open
+/// keeps its version, and a job that is killed leaves the last one.
 pub struct RunWriter {
     path: PathBuf,
     info: RunInfo,
     groups: Vec<SampleGroup>,
     /// The draws in the file that are kept.
     extents: Extents,
-    /// Whether this value has written the file, and not an earlier job.
-    is_mine: bool,
+    /// Whether this writer wrote the file on disk, not an earlier job.
+    written_by_this_writer: bool,
     /// Draws that are not yet in the file.
     pending: Vec<DrawBlock>,
     /// The bytes of these draws.
@@ -60,7 +60,7 @@ impl RunWriter {
             info,
             groups,
             extents,
-            is_mine: false,
+            written_by_this_writer: false,
             pending: Vec::new(),
             pending_bytes: 0,
             grids: Vec::new(),
@@ -102,8 +102,7 @@ impl RunWriter {
         self.pending_bytes
     }
 
-    /// Why the file cannot be written, if the file is at fault: an error of the HDF5 library can mean that the disk is full, or that the draws
-    /// which are to be kept are damaged.
+    /// If an error of the HDF5 library comes from damage to the kept draws, that damage; otherwise the error itself, such as a full disk.
     pub(super) fn cause_of(&self, error: ResultsError) -> ResultsError {
         match error {
             ResultsError::Hdf5 { ref source, .. } if !self.extents.is_empty() && system_error(source).is_none() => {
@@ -137,8 +136,8 @@ impl RunWriter {
         self.write_with(rows, state, None::<std::iter::Empty<_>>, check)
     }
 
-    /// The same at a checkpoint, when all draws must have their predecessors. After the pending draws come `more` draws, those of each chain
-    /// in order, which are read as they are written and need not fit into memory.
+    /// The same at a checkpoint, when all draws must have their predecessors. `more` are further draws, those of each chain in
+    /// order, which are read as they are written and need not fit into memory. Pending draws that follow some of them are put in between.
     ///
     /// # Errors
     /// As for [`RunWriter::write`], and when a draw lacks its predecessors.
@@ -181,7 +180,7 @@ impl RunWriter {
             }
         }
         let partial = PartialFile::new(&self.path);
-        let file = self.copy(&partial)?;
+        let file = self.begin_partial(&partial)?;
         self.info.state = state;
         write_info(&file, &self.info).map_err(ResultsError::hdf5(&self.path, "write the description"))?;
         let append = |ready: &[&DrawBlock], extents: &Extents| {
@@ -227,18 +226,18 @@ impl RunWriter {
         partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;
         self.pending = early.into_iter().cloned().collect();
         self.pending_bytes = self.pending.iter().map(bytes_of).sum();
-        (self.extents, self.is_mine) = (extents, true);
+        (self.extents, self.written_by_this_writer) = (extents, true);
         Ok(())
     }
 
-    /// A new file with the draws that are kept.
-    fn copy(&self, partial: &PartialFile) -> Result<hdf5::File> {
+    /// The file to change: a copy of the last one that this writer wrote, or a new one with only the kept draws.
+    fn begin_partial(&self, partial: &PartialFile) -> Result<hdf5::File> {
         let path = &self.path;
         let open_failed = |refusal| match refusal {
             Refusal::NotSelfContained(what) => ResultsError::Content { path: path.clone(), what },
             Refusal::Unreadable(cause) | Refusal::Unchecked(cause) => ResultsError::hdf5(path, "open")(cause),
         };
-        if self.is_mine && !self.extents.is_empty() {
+        if self.written_by_this_writer && !self.extents.is_empty() {
             check_lengths(&ResultFile::open(path)?, &self.groups, &self.extents)?;
             std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
             return hdf::open_rw(partial.path()).map_err(open_failed);
@@ -324,7 +323,7 @@ fn check_name(name: &str) -> Result<()> {
     if starts_well && name.len() < 200 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/') {
         return Ok(());
     }
-    Err(ResultsError::Shape(format!("{name:?} is not a valid name in the result file: use letters, digits and underscores")))
+    Err(ResultsError::Shape(format!("{name:?} is not a valid name in the result file: use at most 199 letters, digits and underscores")))
 }
 
 fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()> {

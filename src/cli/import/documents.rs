@@ -11,8 +11,8 @@ use crate::text;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 
-/// The fewest letters of a word.
-const SHORTEST: u32 = 3;
+/// The default of `--shortest`.
+const DEFAULT_SHORTEST: u32 = 3;
 
 /// Arguments of `mpibayes import counts`.
 #[derive(Debug, clap::Args)]
@@ -188,7 +188,7 @@ impl WordArgs {
             most_share: self.most_share.unwrap_or(default.most_share),
             most_words: self.most_words.unwrap_or(default.most_words),
         };
-        Ok(Vocabulary::Chosen { shortest: self.shortest.unwrap_or(SHORTEST) as usize, choice })
+        Ok(Vocabulary::Chosen { shortest: self.shortest.unwrap_or(DEFAULT_SHORTEST) as usize, choice })
     }
 }
 
@@ -229,7 +229,7 @@ pub fn detect(path: &Path) -> anyhow::Result<Option<BagFormat>> {
 /// For such a file, and when it cannot be read.
 pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     const LINES: usize = 100;
-    // A table with one column of numbers beside seven of text has this share. Prose has fewer numbers among its words.
+    // A table with one column of numbers beside seven of text, of one word each, has this share. Prose has fewer numbers among its words.
     const MIN_SHARE: f64 = 0.125;
     let lines = Source::first_lines(path, LINES)?;
     let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
@@ -268,7 +268,7 @@ fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result
     }
     lines.push(("train", split(Split::Train)));
     lines.push(match corpus.documents(Split::Test) {
-        0 => ("test", "none: runs cannot evaluate topics; draw some with --test-fraction SHARE".into()),
+        0 => ("test", "none, so runs cannot evaluate topics: import again with --test-fraction SHARE".into()),
         _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(report.scored_tokens))),
     });
     lines.push(("words", format!("{}{without_names}", text::count(corpus.words()))));
@@ -280,7 +280,7 @@ fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result
     Ok(format!("wrote {} ({})\n{}{note}", path.display(), text::bytes(size), text::pairs(&lines)))
 }
 
-/// A sentence if more different words are left out as common than are kept.
+/// A note if `--most-share` drops more distinct words than are kept.
 fn note_on_words(input: &Input, report: &CorpusReport) -> Option<String> {
     let VocabularyReport::Chosen(chosen) = &report.text.as_ref()?.words else { return None };
     let Input::Text(Text { vocabulary: Vocabulary::Chosen { choice, .. }, .. }) = input else { return None };
@@ -288,8 +288,8 @@ fn note_on_words(input: &Input, report: &CorpusReport) -> Option<String> {
     (common > kept).then(|| {
         let (common, kept, share) = (text::count(common), text::count(kept), choice.most_share);
         format!(
-            "{common} words are left out by --most-share {share}, more than the {kept} that are kept: raise it, up to 1, unless they are \
-             stop words"
+            "{common} words are left out by --most-share {share}, more than the {kept} that are kept: raise it (at most 1), unless they \
+             are stop words"
         )
     })
 }

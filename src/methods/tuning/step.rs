@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A step size that is given, or found before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "StepInFile", into = "StepInFile")]
 pub enum Step {
     /// Found before the run.
     #[default]
@@ -14,10 +14,10 @@ pub enum Step {
 }
 
 impl Step {
-    /// The given step size; `unless_found` where it is to be found.
-    pub fn size_or(self, unless_found: f64) -> f64 {
+    /// The given size, or `if_auto` for `"auto"`.
+    pub fn size_or(self, if_auto: f64) -> f64 {
         match self {
-            Self::Auto => unless_found,
+            Self::Auto => if_auto,
             Self::Size(size) => size,
         }
     }
@@ -26,7 +26,7 @@ impl Step {
 /// A step as a run file has it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be \"auto\" or a number")]
-enum Written {
+enum StepInFile {
     Word(Auto),
     Size(f64),
 }
@@ -37,16 +37,16 @@ enum Auto {
     Auto,
 }
 
-impl From<Written> for Step {
-    fn from(written: Written) -> Self {
+impl From<StepInFile> for Step {
+    fn from(written: StepInFile) -> Self {
         match written {
-            Written::Word(Auto::Auto) => Self::Auto,
-            Written::Size(size) => Self::Size(size),
+            StepInFile::Word(Auto::Auto) => Self::Auto,
+            StepInFile::Size(size) => Self::Size(size),
         }
     }
 }
 
-impl From<Step> for Written {
+impl From<Step> for StepInFile {
     fn from(step: Step) -> Self {
         match step {
             Step::Auto => Self::Word(Auto::Auto),
