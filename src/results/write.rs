@@ -323,7 +323,9 @@ fn check_name(name: &str) -> Result<()> {
     if starts_well && name.len() < 200 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/') {
         return Ok(());
     }
-    Err(ResultsError::Shape(format!("{name:?} is not a valid name in the result file: use at most 199 letters, digits and underscores")))
+    Err(ResultsError::Shape(format!(
+        "{name:?} is not a valid name in the result file: use at most 199 letters, digits and underscores"
+    )))
 }
 
 fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()> {

@@ -215,10 +215,14 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
         ("s3,east,2,40\n", "line 3: \"region\" has a value that no training row has; they have north, south, west, not \"east\""),
         ("s3,west,0,40\n", "line 3: the exposure \"years\" is 0: it must be positive"),
         ("s3,west,NA,40\n", "line 3: the value of \"years\" is missing"),
+        // Of two reasons, the missing value is named.
+        ("s3,east,NA,40\n", "line 3: the value of \"years\" is missing"),
     ] {
         cli.write("new.csv", format!("school,region,years,age\n{usable}{row}{usable}{row}"));
         let said = format!("2 rows without a prediction, of which the first is new.csv, {says}");
-        let text = cli.alone("predict claims new.csv").end(0, &[&said]).stdout;
+        let ended = cli.alone("predict claims new.csv").end(0, &[&said]);
+        assert_eq!(ended.stderr.contains(", not "), says.contains(", not "), "{}", ended.stderr);
+        let text = ended.stdout;
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() == 5 && lines[2] == "1,,,," && lines[4] == "3,,,,", "{text}");
         assert!(lines[1].starts_with("0,") && lines[3].starts_with("2,") && lines[3].len() > 20, "{text}");
@@ -300,6 +304,8 @@ fn training_rows_decide_what_columns_become() {
     let means: Vec<f64> = predicted.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
     assert!((means[0] / means[1] - 1.0).abs() < 2e-8, "{means:?}");
 
+    cli.write("gaps.csv", "a,b,y\n1,,0\n,2,1\n3,4,0\n");
+    cli.alone("import gaps.csv -o c.h5").end(1, &["line 2", "(2 rows lack a value: a in 1, b in 1)"]);
     cli.write("same.csv", "a,a[missing],y\n1,2,0\n,1,1\n3,4,0\n");
     cli.alone("import same.csv --missing mean-and-flag -o b.h5").end(1, &["two features would be called \"a[missing]\""]);
 }
