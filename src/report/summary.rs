@@ -348,7 +348,7 @@ impl Summary {
             ("data", data),
             ("seed", self.seed.to_string()),
             ("began", self.created_at.clone()),
-            ("written by", format!("mpibayes {}", self.version)),
+            ("version", format!("mpibayes {}", self.version)),
         ])
     }
 

@@ -99,7 +99,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (with("batch = 6", "step = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
         // What other programs call it.
         (with("batch = 6", "batch_size = 6"), "", "'method.batch_size' is not a key of dsvgd. Did you mean `batch`?"),
-        (with("batch = 6", "learning_rate = 0.1"), "", "Did you mean `optimizer`?"),
+        (with("batch = 6", "learning_rate = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
         (with("batch = 6", "random_state = 1"), "", "Did you mean `seed` at the top of the file, above all tables?"),
         (dsgld("num_warmup = 100"), "", "'method.num_warmup' is not a key of dsgld. Did you mean `burn_in`?"),
         (

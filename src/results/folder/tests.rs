@@ -173,7 +173,7 @@ fn a_run_that_is_stopped_after_its_last_round_is_completed_by_the_next_job() {
     assert!(file.info().state.finished);
     assert_eq!((&file.info().created_at, file.lengths(POSTERIOR).unwrap()), (&created_at, vec![5]));
     let events: Vec<EventKind> = file.events().into_iter().map(|event| event.event).collect();
-    assert_eq!(events, [EventKind::Began, EventKind::Stopped, EventKind::Resumed]);
+    assert_eq!(events, [EventKind::Began, EventKind::Stopped, EventKind::Resumed, EventKind::Finished]);
 }
 
 #[test]
