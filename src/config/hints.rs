@@ -32,6 +32,11 @@ impl Section {
         self.keys.iter().any(|known| known.name == key)
     }
 
+    /// Whether a key of this name means something else here than in other sections and programs: `draws` of `[cluster]` is no number.
+    fn has_another(&self, key: &str) -> bool {
+        self.path == ["cluster"] && key == "draws"
+    }
+
     fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|key| key.name)
     }
@@ -80,9 +85,11 @@ impl<'a> Hints<'a> {
         .map(|section| Foreign { section, refused_by: format!("runs on {}", D::WORDS.kind) })
         .collect();
         if sharing == Sharing::Replicated {
-            let partition = D::data_keys(Sharing::Split).into_iter().filter(|key| key.name == "partition").collect();
+            let known = D::data_keys(sharing);
+            let is_unknown = |key: &Key| known.iter().all(|other| other.name != key.name);
+            let of_shards = D::data_keys(Sharing::Split).into_iter().filter(is_unknown).collect();
             let refused_by = format!("{}: every agent sees all rows", name("method").unwrap_or_default());
-            foreign.push(Foreign { section: section(&["data"], partition), refused_by });
+            foreign.push(Foreign { section: section(&["data"], of_shards), refused_by });
         }
         let names = ["model", "method"].map(|section| (section, name(section).unwrap_or_default().to_owned()));
         Self { registry, sections, nested: nested.unwrap_or_default(), foreign, names }
@@ -133,6 +140,9 @@ impl<'a> Hints<'a> {
     /// What a key of this name in a section is called here, if other programs use the name.
     fn meant(&self, key: &str, section: &[&str]) -> Option<String> {
         let in_section = |place: &Section, name: &str| {
+            if place.path != section && place.has_another(name) {
+                return None;
+            }
             let Key { name, doc } = place.keys.iter().find(|known| known.name == name)?;
             let place = if place.path == section { String::new() } else { format!(" {}", in_words(&place.path)) };
             Some(format!("Did you mean `{name}`{place}? It is: {doc}"))
@@ -140,7 +150,8 @@ impl<'a> Hints<'a> {
         let here = || self.sections.iter().find(|place| place.path == section);
         let others = || self.sections.iter().filter(|place| place.path != section);
         let names = meant_by(key);
-        let found_here = names.iter().find_map(|name| in_section(here()?, name).or_else(|| self.nested(name)));
+        let found_here =
+            names.iter().find_map(|name| here().and_then(|place| in_section(place, name)).or_else(|| self.nested(name)));
         found_here.or_else(|| names.iter().find_map(|name| others().find_map(|place| in_section(place, name))))
     }
 
@@ -172,7 +183,7 @@ impl<'a> Hints<'a> {
         };
         let others = || self.sections.iter().filter(|other| other.path != section);
         // The right word in the wrong section says more than a similar word in the right one.
-        if let Some(other) = others().find(|other| other.has(key)) {
+        if let Some(other) = others().find(|other| other.has(key) && !other.has_another(key)) {
             return format!("{not}. Did you mean `{key}` {}?", in_words(&other.path));
         }
         if let Some(meant) = self.meant(key, &section) {
@@ -196,7 +207,11 @@ impl<'a> Hints<'a> {
         if let Some((near, other)) = others().find_map(|other| Some((nearest(key, other.names())?, other))) {
             return format!("{not}. Did you mean `{near}` {}?", in_words(&other.path));
         }
-        if candidates.is_empty() { not } else { format!("{not}. The keys are {}", candidates.join(", ")) }
+        match candidates.as_slice() {
+            [] => not,
+            _ if is_section => format!("{not}. The sections are [{}]", candidates.join("], [")),
+            _ => format!("{not}. The keys are {}", candidates.join(", ")),
+        }
     }
 }
 
@@ -204,8 +219,7 @@ impl<'a> Hints<'a> {
 fn in_words(section: &[&str]) -> String {
     match section {
         [] => "at the top of the file, above all tables".to_owned(),
-        [one] => format!("in [{one}]"),
-        [first, rest @ ..] => format!("in {} of [{first}]", rest.join(".")),
+        _ => format!("in [{}]", section.join(".")),
     }
 }
 

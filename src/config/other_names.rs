@@ -5,6 +5,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("adapt_delta", &["acceptance"]),
     ("batch_size", &["batch"]),
     ("cores", &["threads"]),
+    ("draws", &["ess", "rounds", "steps"]),
     ("epochs", &["rounds", "steps"]),
     ("epsilon", &["step"]),
     ("eta", &["beta", "step"]),

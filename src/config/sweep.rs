@@ -81,7 +81,7 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         } else if let (Some(set), true) = (file.overrides_below(&key).next(), has_tables(&value)) {
             let what = format!("replaces [{dotted}], in which {set} sets a value without effect: write it into the entries");
             problems.push(wrong(&at, what));
-        } else if dotted == "cluster.threads" {
+        } else if dotted == "cluster.threads" || dotted == "cluster" && sets_threads(&value) {
             let what = "cannot vary within a job, whose threads start once. Start a job for each number: --set cluster.threads=2";
             problems.push(wrong(&at, what.into()));
         } else if let Some((section, example)) = LISTS_OF_TABLES.iter().find(|(section, _)| dotted == format!("{section}.name")) {
@@ -119,6 +119,11 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
         None => Err(vec![wrong(&root, format!("spans more than {MAX_POINTS} runs"))]),
         Some(_) => Err(problems),
     }
+}
+
+/// Whether one of several tables sets `threads`.
+fn sets_threads(values: &toml::Value) -> bool {
+    values.as_array().is_some_and(|values| values.iter().any(|value| value.get("threads").is_some()))
 }
 
 /// Whether a list has tables.

@@ -44,7 +44,7 @@ const BLOCK_VALUES: usize = 1 << 22;
 pub enum PointwiseOutcome {
     /// It was stopped.
     Stopped,
-    /// Nothing can be kept; also on ranks that keep nothing.
+    /// There is nothing to keep, or this is not rank 0.
     Nothing,
     /// The arrays.
     Arrays(Pointwise),
@@ -144,7 +144,7 @@ pub(super) fn note_on_rows(rows: usize, temperature: f64) -> Option<String> {
     let why = match temperature {
         1.0 if rows > 0 => return None,
         1.0 => "there are no test rows".to_owned(),
-        _ => format!("log-likelihoods are kept at temperature = 1, and it is {temperature}"),
+        _ => format!("log-likelihoods are kept only at temperature = 1, and this run has {temperature}"),
     };
     Some(kept_nothing(&why))
 }

@@ -1,4 +1,4 @@
-//! Collects what a short method records, for computations before and after a run.
+//! Carries out a method before or after a run, and collects what it records.
 
 use super::error::JobError;
 use super::ranks::Ranks;
@@ -70,7 +70,8 @@ impl Recorder for Records {
             if let Record::Draws(DrawBlock { kind, bytes, .. }) = record {
                 match kind.as_str() {
                     "f32" => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes)))),
-                    _ => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))),
+                    "f64" => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))),
+                    other => return Err(format!("records of numbers of the kind {other}: f32 and f64 are expected").into()),
                 }
             }
         }

@@ -84,7 +84,7 @@ fn measure_temperature<F: Precision>(
     };
     let (chains, draws) = context.ranks.agree(read())?;
     let model = problem.model.clone();
-    // The same on all ranks, of which only rank 0 knows how many draws there are.
+    // Computed from `most`, not from the draws: all ranks need the same number, and only rank 0 has the draws.
     let affordable = (MAX_TEMPERATURE_WORK / (parameters * most)).max(MIN_TEMPERATURE_ROWS);
     let scored = ScoredRows::Sample { rows: affordable, of: rows };
     let Some(ScoredDraws { draws, scores }) = with_scores(problem, draws, MIN_TEMPERATURE_DRAWS, scored, context)? else {

@@ -56,7 +56,7 @@ where
     let entered = ranks.agree(entered)?;
     if ranks.broadcast(&[u8::from(entered == Some(Entered::ToCarryOut))]) != [1] {
         match entered {
-            Some(Entered::Stopped) => folder.end_stage(Stage::Settings, false),
+            Some(Entered::Stopped) => folder.end_stage(Stage::Preparation, false),
             Some(Entered::Finished) => folder.report_finished(),
             Some(Entered::ToCarryOut) | None => {}
         }
@@ -65,7 +65,7 @@ where
     let mut options = job_options(run, ranks, folder);
     notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
     let tuned = match D::tune(run, open, ranks, &options.without_stores(), folder) {
-        // Of one rank alone: the others may still be at work.
+        // Only this rank knows of a fault: `agree` would wait for ranks that are still at work.
         Err(fault @ JobError::Fault(_)) => return Err(fault),
         tuned => ranks.agree(tuned)?,
     };
@@ -143,7 +143,7 @@ pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder:
     let threads = threads_of(cluster.threads, ranks);
     // Virtual ranks carry out one task after the other, and each must take as long as if the other cores were busy.
     let pool = if matches!(ranks, Ranks::Virtual(_)) { 1 } else { threads };
-    // A second pool of the same size would change nothing.
+    // Fails if the pool is there already: it has the size of the first run of this process, which all have.
     drop(rayon::ThreadPoolBuilder::new().num_threads(pool).build_global());
     JobOptions {
         threads,

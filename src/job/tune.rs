@@ -222,7 +222,7 @@ fn find_starts<F: Precision>(
     let (dim, NoiseNeeds { batch, share, chains }) = (problem.model.dim(), needs);
     let points = chains.unwrap_or(run.settings.agents).min(MAX_STARTS);
     let search = FindStarts { problem, points, batch, share, rows };
-    let Some(records) = records_of_long(search, ranks, options, Stage::Settings, folder)? else { return Ok(None) };
+    let Some(records) = records_of_long(search, ranks, options, Stage::Preparation, folder)? else { return Ok(None) };
     let bytes = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
     Findings::from_bytes(&ranks.broadcast(&ranks.agree(bytes)?), Some(dim)).map(Some).map_err(JobError::Tuning)
 }

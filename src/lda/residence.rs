@@ -1,13 +1,13 @@
 //! Arrays in memory, or in temporary files for corpora that are larger than memory.
 //!
 //! The file of an array is mapped into memory: the system reads what is used, and takes the memory back when it is needed elsewhere. The files
-//! have no names and disappear with the process. They lie in the folder for temporary files. A disk that fails while a mapped file is read ends
-//! the process with the signal SIGBUS, not with an error.
+//! have no names and disappear with the process. They lie in the folder for temporary files. A disk that fails while a mapped file is read or
+//! written ends the process with the signal SIGBUS, not with an error.
 
 use bytemuck::Pod;
 use memmap2::{Mmap, MmapMut};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl<T> From<Vec<T>> for StoredArray<T> {
 /// A temporary file to which arrays are appended.
 pub(super) struct ArrayFile {
     file: BufWriter<File>,
-    bytes: usize,
+    length: usize,
 }
 
 /// Arrays begin at multiples of this many bytes, which suits all types of numbers.
@@ -61,17 +61,17 @@ const ALIGNMENT: usize = 16;
 
 impl ArrayFile {
     pub fn new() -> io::Result<Self> {
-        Ok(Self { file: BufWriter::new(temporary_file()?), bytes: 0 })
+        Ok(Self { file: BufWriter::new(temporary_file()?), length: 0 })
     }
 
     /// Appends an array, and returns its place.
     pub fn append<T: Pod>(&mut self, array: &[T]) -> io::Result<Range<usize>> {
         let bytes: &[u8] = bytemuck::cast_slice(array);
-        let begin = self.bytes.next_multiple_of(ALIGNMENT);
-        self.file.write_all(&[0; ALIGNMENT][..begin - self.bytes]).map_err(with_advice)?;
+        let begin = self.length.next_multiple_of(ALIGNMENT);
+        self.file.write_all(&[0; ALIGNMENT][..begin - self.length]).map_err(with_advice)?;
         self.file.write_all(bytes).map_err(with_advice)?;
-        self.bytes = begin + bytes.len();
-        Ok(begin..self.bytes)
+        self.length = begin + bytes.len();
+        Ok(begin..self.length)
     }
 
     /// The file, from which arrays can be read.
@@ -186,8 +186,12 @@ fn temporary_file() -> io::Result<File> {
 /// The error of a temporary file, with its folder and what to do.
 fn with_advice(cause: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
-    let what = format!("a temporary file in {}: {cause}; set TMPDIR to a folder on a disk with more room", folder.display());
-    io::Error::new(cause.kind(), what)
+    let advice = match cause.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; set TMPDIR to a folder on a disk with more room",
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => "; set TMPDIR to a folder that exists and can be written",
+        _ => "",
+    };
+    io::Error::new(cause.kind(), format!("a temporary file in {}: {cause}{advice}", folder.display()))
 }
 
 #[cfg(test)]

@@ -11,22 +11,25 @@ use std::ops::Range;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The maximum number of topics: topics and the mark for no topic are `u16`.
+/// The maximum number of topics: topics are `u16`, and so is their number, the mark for no topic.
 pub const MAX_TOPICS: u32 = 65_534;
 /// The maximum number of tokens of a document: counts within a document are `u16`.
 pub const MAX_DOCUMENT_TOKENS: u64 = 65_535;
 
-/// The number of documents of a block for few topics, for which their topics stay in the second-level cache.
+/// The most documents of a block if topics are few: the topics of their tokens then stay in the second-level cache.
 const SMALL_BLOCK: usize = 2048;
-/// The number of documents of a block for many topics, for which reading the row of a word takes longer.
+/// The most documents of any block, for many topics, with which reading the row of a word takes longer. Numbers of documents within a block are
+/// `u16`, and those of tokens `u32`.
 const LARGE_BLOCK: usize = 8192;
 /// The number of topics from which blocks are large.
 const MANY_TOPICS: usize = 300;
 /// The number of blocks that a set of documents has at least, if blocks do not become tiny: the units of work for threads. With many
 /// topics, small blocks would read the rows of all words for few tokens each.
-const MIN_BLOCKS: [usize; 2] = [16, 4];
+const MIN_BLOCKS_FEW_TOPICS: usize = 16;
+/// The same with many topics.
+const MIN_BLOCKS_MANY_TOPICS: usize = 4;
 /// The minimum number of documents of a block.
-const MIN_BLOCK: usize = 64;
+const MIN_DOCUMENTS_IN_BLOCK: usize = 64;
 
 /// The tokens of a set of documents, in blocks. The results of sweeps do not depend on the size of blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,9 +66,12 @@ impl TokenBlocks {
     /// # Errors
     /// If documents cannot be read, there are too many topics, a document has too many tokens, or a temporary file cannot be written.
     pub fn new(documents: &dyn DocumentSource, topics: usize, residence: Residence) -> Result<Self> {
-        let [few, many] = MIN_BLOCKS;
-        let (blocks, largest) = if topics < MANY_TOPICS { (few, SMALL_BLOCK) } else { (many, LARGE_BLOCK) };
-        Self::with_block_size(documents, topics, documents.len().div_ceil(blocks).clamp(MIN_BLOCK, largest), residence)
+        let (blocks, largest) = match topics < MANY_TOPICS {
+            true => (MIN_BLOCKS_FEW_TOPICS, SMALL_BLOCK),
+            false => (MIN_BLOCKS_MANY_TOPICS, LARGE_BLOCK),
+        };
+        let block_size = documents.len().div_ceil(blocks).clamp(MIN_DOCUMENTS_IN_BLOCK, largest);
+        Self::with_block_size(documents, topics, block_size, residence)
     }
 
     /// The same with a number of documents in a block.
@@ -148,7 +154,7 @@ fn check_lengths(documents: &Documents, first: usize) -> Result<()> {
     match (first..).zip(documents.iter()).find(|(_, bag)| bag.tokens() > MAX_DOCUMENT_TOKENS) {
         None => Ok(()),
         Some((number, bag)) => Err(format!(
-            "document {number} has {} tokens: at most {MAX_DOCUMENT_TOKENS} are supported. Split it into several documents",
+            "document {number} (from 0) of an agent has {} tokens: at most {MAX_DOCUMENT_TOKENS} are supported. Split it into several documents",
             bag.tokens()
         )
         .into()),
@@ -229,7 +235,7 @@ mod tests {
         documents.push(&[0], &[1]);
         documents.push(&[0, 1], &[65_535, 1]);
         let message = TokenBlocks::new(&documents, 3, Residence::Memory).unwrap_err().to_string();
-        assert!(message.starts_with("document 1 has 65536 tokens: at most 65535"), "{message}");
+        assert!(message.starts_with("document 1 (from 0) of an agent has 65536 tokens: at most 65535"), "{message}");
         let mut documents = Documents::new(2);
         documents.push(&[0, 1], &[65_534, 1]);
         assert_eq!(TokenBlocks::new(&documents, 3, Residence::Memory).unwrap().len(), 65_535);

@@ -100,6 +100,17 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         // What other programs call it.
         (with("batch = 6", "batch_size = 6"), "", "'method.batch_size' is not a key of dsvgd. Did you mean `batch`?"),
         (with("batch = 6", "learning_rate = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
+        (with("batch = 6", "draws = 1000"), "", "'method.draws' is not a key of dsvgd. Did you mean `rounds`?"),
+        (
+            with("batch = 6", "optimizer = { adagrad = { lr = 0.1 } }"),
+            "",
+            "'method.optimizer.adagrad.lr' is not a key here. Did you mean `optimizer.adagrad.step` in [method]?",
+        ),
+        (
+            with("[data]", "[priors]\n[data]"),
+            "",
+            "'priors' is not a section of a run file. The sections are [data], [model], [method]",
+        ),
         (with("batch = 6", "random_state = 1"), "", "Did you mean `seed` at the top of the file, above all tables?"),
         (dsgld("num_warmup = 100"), "", "'method.num_warmup' is not a key of dsgld. Did you mean `burn_in`?"),
         (
@@ -207,6 +218,8 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "'cluster.checkpoint_every' must be a positive number of seconds",
         ),
         (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "'sweep.seed' must be a list of values, such as [1, 2]"),
+        (with("[data]", "[sweep]\ncluster.threads = [1, 2]\n[data]"), "", "'sweep.cluster.threads' cannot vary within a job"),
+        (with("[data]", "[sweep]\ncluster = [{ threads = 1 }, {}]\n[data]"), "", "'sweep.cluster' cannot vary within a job"),
     ];
     for (file, set, says) in table {
         let found = mistakes(&cli, file, set);

@@ -61,7 +61,7 @@ fn wishes_that_nothing_can_fulfil_are_said() {
     classes(&cli);
     let run = "run a.toml --set method.chains=1 --set method.draws=50 --set evaluate.pointwise=true";
     cli.alone(&format!("{run} --set temperature=2.0 --output warm"))
-        .end(0, &["keeps nothing: log-likelihoods are kept at temperature = 1"]);
+        .end(0, &["keeps nothing: log-likelihoods are kept only at temperature = 1"]);
     cli.alone("check a.toml --set evaluate.pointwise=true --set temperature=2.0").end(0, &["evaluate.pointwise keeps nothing: "]);
     assert!(cli.results("warm").grid("log_likelihood").unwrap().is_none());
     cli.succeed("import a.csv -o all.h5");
@@ -91,10 +91,10 @@ fn log_likelihoods_stop_when_the_job_is_asked_to() {
         running.signal(libc::SIGUSR1);
         let ended = running.finish().unwrap();
         assert!(ended.was_stopped(), "{}: {}", ended.code, ended.stderr);
-        let said = "after the last round, while it computed log-likelihoods of rows: with the same command it ";
+        let said = "while computing log-likelihoods of rows, after the last round. Rounds since the last checkpoint are repeated: with the same ";
         assert_eq!(ended.stderr.matches(said).count(), 1, "{}", ended.stderr);
         let events = cli.read(&format!("{folder}/events.jsonl"));
-        assert_eq!(events.matches("while it computed").count(), 1, "{events}");
+        assert_eq!(events.matches("while computing").count(), 1, "{events}");
         cli.wait_until_released(&folder);
         cli.succeed(&command);
         assert!(array(&cli.results(&folder), "log_likelihood", "y") == whole);

@@ -69,7 +69,7 @@ fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
         assert_eq!(cli.posterior(&format!("alone/{name}")), cli.posterior(&format!("ranks/{name}")), "{name}");
     }
     assert_ne!(cli.posterior("alone/method=svgd,seed=1"), cli.posterior("alone/method=svgd,seed=2"));
-    assert!(!at("alone/failed").exists());
+    assert!(!at("alone/unfinished").exists());
 
     let alone = table(&at("alone/sweep.csv"));
     assert_eq!(alone, table(&at("ranks/sweep.csv")));
@@ -219,7 +219,7 @@ fn a_stopped_or_killed_sweep_resumes() {
         for signal in [libc::SIGUSR1, libc::SIGKILL] {
             let mut running = cli.launched(launcher, &often).start();
             let is_on_its_way =
-                || ["seed=1/checkpoint.bin", "failed/seed=1.txt"].iter().all(|file| cli.path(output).join(file).exists());
+                || ["seed=1/checkpoint.bin", "unfinished/seed=1.txt"].iter().all(|file| cli.path(output).join(file).exists());
             running.wait_until("the first checkpoint of its first run", |_| is_on_its_way()).unwrap();
             cli.alone(&format!("{run} --list")).end(0, &["seed=1  running: process ", " on "]);
             cli.alone(&format!("check sweep.toml --output {output}")).end(0, &["note: 1 of the 2 runs is carried out now"]);
@@ -239,7 +239,7 @@ fn a_stopped_or_killed_sweep_resumes() {
         // The run that was active when the job was killed comes last.
         let went = cli.launched(launcher, &run).end(0, &["2 finished, 0 failed"]).written();
         assert!(went.find("2/2 ").unwrap() < went.find("1/2 ").unwrap(), "{went}");
-        assert!(!cli.path(output).join("failed").exists());
+        assert!(!cli.path(output).join("unfinished").exists());
         let table = table(&cli.path(output).join("sweep.csv"));
         assert!(table.len() == 3 && table[1][3] == "100000", "without evaluations the end of the history: {table:?}");
     }

@@ -61,8 +61,8 @@ pub(super) enum SweepRunState {
 
 impl SweepState {
     /// The file that marks a started or failed run, until the run stops or finishes.
-    fn mark(&self, name: &str) -> PathBuf {
-        self.folder.join("failed").join(format!("{name}.txt"))
+    fn mark_file(&self, name: &str) -> PathBuf {
+        self.folder.join("unfinished").join(format!("{name}.txt"))
     }
 
     /// All runs, after the same checks as `mpibayes check`.
@@ -88,7 +88,7 @@ impl SweepState {
         if let Some(job) = job_using(&folder) {
             return SweepRunState::Running { job };
         }
-        match (std::fs::read_to_string(self.mark(name)), used) {
+        match (std::fs::read_to_string(self.mark_file(name)), used) {
             // Somebody may have completed a run that had failed.
             (_, Ok(FolderUse::Nothing)) => SweepRunState::Finished,
             (Ok(mark), _) => SweepRunState::Failed(match mark.trim_end() {
@@ -174,7 +174,7 @@ impl SweepState {
     }
 
     fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let mark = self.mark(name);
+        let mark = self.mark_file(name);
         let folder = mark.parent().unwrap_or(&self.folder);
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
         std::fs::write(&mark, format!("{text}\n")).with_context(|| format!("{}: cannot write", mark.display()))
@@ -188,15 +188,17 @@ impl SweepState {
             self.reporting.print(&format!("{title}: failed: {why}"));
             return Ok(());
         }
-        let mark = self.mark(&run.name);
+        let mark = self.mark_file(&run.name);
         match std::fs::remove_file(&mark) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(cause).with_context(|| format!("{}: cannot remove", mark.display()));
             }
             _ => {}
         }
-        // Removes the folder of marks if it is empty.
-        drop(mark.parent().map(std::fs::remove_dir));
+        // Removes the folder of marks if it is empty. Another task of a job array may be about to write into it.
+        if self.share.is_none() {
+            drop(mark.parent().map(std::fs::remove_dir));
+        }
         if matches!(ended, Ended::Stopped) {
             self.reporting.print(&format!("{title}: stopped. The same command resumes it"));
             return Ok(());

@@ -45,13 +45,14 @@ use std::sync::Arc;
 pub struct LdaSamplerSettings {
     /// Sweeps over all tokens.
     pub rounds: u64,
-    /// Sweeps that are discarded. Draws are kept and predictions of held-out documents averaged from the sweeps after them.
+    /// Sweeps that are discarded. Only later sweeps give draws and enter the average of predictions for held-out documents.
     pub burn_in: u64,
     /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), with `optimize = "asymmetric"` followed by α of each topic.
     pub thin: u64,
     /// How φ is set before each sweep: `"drawn"` from its distribution given all topics, which has the posterior as its stationary
     /// distribution; `"collapsed"`, its mean given the topics before the sweep, without the token itself, which needs fewer sweeps and is
-    /// approximate; or `"auto"`, collapsed during burn-in and drawn afterwards. The first sweeps, at most 12 of burn-in, are always collapsed.
+    /// approximate; or `"auto"`, collapsed during burn-in and drawn afterwards. The first 12 sweeps are always collapsed, or all of burn-in if it is
+    /// shorter, but at least one.
     pub phi: PhiUpdate,
     /// Which priors are estimated from the topics of all tokens, starting at the values of the model: `"none"`; `"alpha"`, one for all topics;
     /// `"both"`, also beta; or `"asymmetric"`, an alpha for each topic, and beta.
@@ -353,7 +354,7 @@ impl LdaServer {
         }
     }
 
-    /// Requests the next sweep. After the last, agents only take the counts.
+    /// Requests the next sweep. After the last one, agents take the counts, and agent 0 records a draw if one is due.
     fn request_sweep(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
         let first_documents = state.before().iter().map(|before| before.documents).collect();
@@ -489,7 +490,7 @@ impl LdaAgent {
             check_conserved(counts, counted)?;
             table.set_relative_alpha(alpha.relative(topics));
             if settings.draws_phi(done) {
-                // Unique up to 2^31 sweeps.
+                // Addresses do not repeat within 2^31 sweeps.
                 let stream = |address: u64| cx.stream(Who::Server, done << 32 | address, Purpose::Topics);
                 table.draw(counts, *beta, stream, |topic| stream(1 << 63 | topic));
             } else {
@@ -518,7 +519,7 @@ impl LdaAgent {
     fn sweep(&mut self, table: &TopicTable, done: u64, alpha: f64, first_document: u64, cx: &Context) -> Result<Vec<i32>> {
         let Lda { problem, settings, .. } = &self.method;
         if done == 0 {
-            // There are fewer topics than 2^16: no token has one yet.
+            // No token has a topic yet: K is the mark for that, and fits into u16.
             self.topics = AssignedTopics::same(problem.topics as u16, self.blocks.len(), settings.residence())?;
         }
         let key = cx.stream(Who::Run, done, Purpose::Topics).random();

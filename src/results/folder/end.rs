@@ -32,7 +32,7 @@ impl RunFolder {
     /// stopped.
     ///
     /// # Errors
-    /// When the draws are inconsistent.
+    /// When they cannot be written, and trying again would not help.
     pub fn write_draws_of_completed_run(&mut self, outcome: &Outcome) -> std::result::Result<bool, SaveError> {
         if !self.has_all_draws {
             self.has_all_draws = self.write_all_results(false, outcome.seconds)?;
@@ -79,8 +79,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Deletes the checkpoints of a finished run, or keeps the one from which it can be made longer. Without a checkpoint in its place, the run
-    /// is finished.
+    /// Deletes the checkpoints of a finished run, or keeps the one from which it can be made longer. The run counts as
+    /// finished once no checkpoint is left at its usual path.
     fn end_checkpoints(&self) -> Result<()> {
         let (newest, previous) = (self.checkpoint(), self.previous_checkpoint());
         // The newest is missing if the run has resumed from the one before and was not saved since.
@@ -107,7 +107,7 @@ impl RunFolder {
     /// Reports that the run was stopped before its end.
     fn report_stop(&mut self) {
         self.was_stopped = true;
-        // Draws since the last checkpoint are made anew, if the folder is not another job's by now.
+        // The next job makes draws since the last checkpoint again: their files are deleted, unless another job has the folder by now.
         if self.lock.as_ref().is_some_and(|lock| lock.check().is_ok()) {
             drop(spool::clear(&self.path));
         }
@@ -127,8 +127,8 @@ impl RunFolder {
         });
     }
 
-    /// Writes tables and all draws to the result file, repeatedly while the file system fails. Returns whether it succeeds in half an hour, or
-    /// some time after a request to stop; if not, the run is stopped.
+    /// Writes tables and all draws to the result file. Tries again while the file system fails: for half an hour, or for a short time after a
+    /// request to stop. Returns whether it succeeded; if not, the run is stopped.
     fn write_all_results(&mut self, finished: bool, seconds: f64) -> std::result::Result<bool, SaveError> {
         loop {
             let save = self.save(finished, seconds);

@@ -74,7 +74,7 @@ pub struct RunFolder {
     rows: Vec<Row>,
     /// Draws in files of ranks that are not in the result file.
     stored: Vec<StoredDraws>,
-    /// Files whose draws are in the result file, and which ranks may still report.
+    /// Files whose draws the result file already has; ranks may report them once more.
     collected: BTreeSet<PartId>,
     /// Arrays for the next save.
     grids: Vec<Grid>,
@@ -94,7 +94,7 @@ pub struct RunFolder {
     has_saved: bool,
     /// The last checkpoint that was saved, or that this job resumes from.
     last_saved: Option<SavedCheckpoint>,
-    /// Attempts to save that have failed since.
+    /// Failed attempts to save since the last one that succeeded.
     failed_saves: Option<FailedSaves>,
     /// Whether the run must stop because it cannot be saved.
     gives_up: bool,
@@ -104,8 +104,8 @@ pub struct RunFolder {
     last_saving_seconds: f64,
     /// Seconds that the longest save of this job has taken.
     longest_save: f64,
-    /// Seconds that the result file has taken the last time.
-    writing_seconds: f64,
+    /// Seconds that the last write of the result file took.
+    last_results_seconds: f64,
     /// What saving has taken in this job.
     saves: Saves,
 
@@ -154,7 +154,7 @@ impl RunFolder {
             saving_seconds: 0.0,
             last_saving_seconds: 0.0,
             longest_save: 0.0,
-            writing_seconds: 0.0,
+            last_results_seconds: 0.0,
             saves: Saves::default(),
             last_rounds: None,
             is_extendable: false,
@@ -258,8 +258,10 @@ impl RunFolder {
     /// When the file system fails.
     pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
         let path = config_file(&self.path);
-        // What happened to a run that began with this configuration and has no checkpoint yet still counts.
-        if fs::read_to_string(&path).map_or(path.exists(), |former| former != config) {
+        // What happened to a run that began with this configuration and data and has no checkpoint yet still counts.
+        let has_other_data =
+            || fs::read_to_string(self.path.join(DIGEST_FILE)).is_ok_and(|former| former.trim_end() != data_digest);
+        if fs::read_to_string(&path).map_or(path.exists(), |former| former != config || has_other_data()) {
             delete(&events_file(&self.path))?;
         }
         delete(&path)?;
@@ -394,19 +396,21 @@ impl RunFolder {
         self.was_stopped = true;
         let folder = self.path.display().to_string();
         match stage {
-            Stage::Settings => {
+            Stage::Preparation => {
                 let (began, begins) = if has_checkpoint(&self.path) { ("resumed", "resumes") } else { ("began", "begins") };
                 self.print_message(&format!("stopped before the run {began}; the same command {begins} it in {folder}"));
             }
             Stage::Gradients | Stage::LogLikelihoods => {
-                let when = format!("after the last round, while it computed {}", stage.name());
+                let what = format!("while computing {}, after the last round", stage.name());
                 // Of all ranks, rank 0 holds the lock.
                 if self.lock.is_some() {
-                    self.note(EventKind::Stopped, &format!("stopped {when}"));
+                    self.note(EventKind::Stopped, &format!("stopped {what}"));
                 }
                 let resumption = self.describe_resumption();
                 let remark = if stop::time_limit().is_some() { ". If this happens again, give it more time" } else { "" };
-                self.print_message(&format!("stopped in {folder} {when}: with the same command {resumption}{remark}"));
+                self.print_message(&format!(
+                    "stopped in {folder} {what}. Rounds since the last checkpoint are repeated: with the same command {resumption}{remark}"
+                ));
             }
         }
     }

@@ -155,7 +155,7 @@ impl RunFolder {
         if let Some(timeline) = &self.timeline {
             timeline.add_save(since);
         }
-        self.writing_seconds = results_seconds.unwrap_or(self.writing_seconds);
+        self.last_results_seconds = results_seconds.unwrap_or(self.last_results_seconds);
         let results_seconds = results_seconds.unwrap_or(0.0);
         let states_seconds = checkpoint.as_ref().map_or(0.0, |checkpoint| checkpoint.states_seconds);
         let seconds = states_seconds + results_seconds + checkpoint_seconds;
@@ -272,7 +272,7 @@ impl RunFolder {
     fn is_time_for_late_checkpoint(&self) -> bool {
         let Some(last) = self.last_rounds.filter(|_| !self.has_late_checkpoint) else { return false };
         let (least_left, most_left) = (last.saturating_mul(2), last.saturating_mul(3).saturating_add(self.progress.total / 100));
-        let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.writing_seconds <= self.seconds;
+        let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.last_results_seconds <= self.seconds;
         is_cheap && (least_left..=most_left).contains(&self.progress.left())
     }
 }
