@@ -196,7 +196,7 @@ fn documents_become_a_corpus() {
         assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
     }
     let said = import(&args(folder.path(), "@c.ldac -o @c.h5")).unwrap();
-    for line in ["test    none: runs cannot evaluate topics; draw some", "words   5, without names"] {
+    for line in ["test    none, so runs cannot evaluate topics: import again", "words   5, without names"] {
         assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
     }
     for (typed, says) in [
