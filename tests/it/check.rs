@@ -106,11 +106,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "",
             "'method.optimizer.adagrad.lr' is not a key here. Did you mean `optimizer.adagrad.step` in [method]?",
         ),
-        (
-            with("[data]", "[zzz]\n[data]"),
-            "",
-            "'zzz' is not a section of a run file. The sections are [data], [model], [method]",
-        ),
+        (with("[data]", "[zzz]\n[data]"), "", "'zzz' is not a section of a run file. The sections are [data], [model], [method]"),
         (with("batch = 6", "random_state = 1"), "", "Did you mean `seed` at the top of the file, above all tables?"),
         (dsgld("num_warmup = 100"), "", "'method.num_warmup' is not a key of dsgld. Did you mean `burn_in`?"),
         (
