@@ -90,8 +90,6 @@ if [ -z "$mpi" ]; then
     check book bash jobs/docs.sh book
 fi
 check python interop_is_installed
-# One more than there are cores: tests wait for the processes that they start.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'
