@@ -61,13 +61,11 @@ impl RunFolder {
         if !recorded_draws.is_empty() && bytes >= BYTES_TO_ANNOUNCE {
             self.print_message(&format!("reading the {} of results so far, to see whether they are whole", text::bytes(bytes)));
         }
-        // Whichever job writes the file, it has the time at which the first one began.
         let former = saved.and_then(|_| ResultFile::open(&result_file(&self.path)).ok());
-        let info = match &former {
-            Some(former) => RunInfo { created_at: former.info().created_at.clone(), ..info },
-            None => info,
-        };
-        drop(former);
+        // Whichever job writes the file, it has the time at which the first one began.
+        let created_at = former.as_ref().map_or(info.created_at, |former| former.info().created_at.clone());
+        let former_events = former.map(|former| former.events()).unwrap_or_default();
+        let info = RunInfo { created_at, ..info };
         let writer = RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?;
         self.saver = Some(Saver::start(writer).map_err(ResultsError::io(&self.path, "start a thread that saves"))?);
         let resuming = saved.map(|saved| {
@@ -76,9 +74,7 @@ impl RunFolder {
             let of = if first_config_file(&self.path).exists() { String::new() } else { format!(" of {total}") };
             format!(", resuming after round {done}{of} and {:.0} s", saved.seconds)
         });
-        if saved.is_some() {
-            self.restore_events();
-        }
+        self.restore_events(&former_events);
         let (event, text) = match &resuming {
             None => (EventKind::Began, headline.to_owned()),
             Some(resuming) => (EventKind::Resumed, format!("{headline}{resuming}{}", self.end_of_last_job())),
@@ -90,12 +86,11 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Copies what happened before a finished run is made longer from its result file.
-    fn restore_events(&self) {
-        let all = ResultFile::open(&result_file(&self.path)).map(|file| file.events()).unwrap_or_default();
-        if all.len() > events::read(&self.path).len() {
+    /// Writes down again what happened before a finished run is made longer, which its result file has.
+    fn restore_events(&self, former: &[Event]) {
+        if former.len() > events::read(&self.path).len() {
             // As for all events, a failure does not matter.
-            drop(write_whole(&events_file(&self.path), events::to_lines(&all).as_bytes()));
+            drop(write_whole(&events_file(&self.path), events::to_lines(former).as_bytes()));
         }
     }
 
