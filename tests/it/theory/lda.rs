@@ -217,7 +217,7 @@ fn documents_and_topics_beyond_the_limits_are_errors() {
         let method = Lda::new(problem, settings(1, 0, 1, PhiUpdate::Auto));
         Recording::of(method, JobOptions::new(Seed(1))).err().unwrap().to_string()
     };
-    assert!(message(long).contains("document 0 has 65536 tokens: at most 65535 are supported. Split it"));
+    assert!(message(long).contains("document 0 (from 0) of an agent has 65536 tokens: at most 65535 are supported. Split it"));
     assert!(message(problem(1, 65_535, 0.1, 0.1)).contains("65535 topics: at most 65534 are supported"));
 }
 
