@@ -5,6 +5,7 @@ const KEYS: &[(&str, &[&str], &str, &str)] = &[
     ("", &[], "precision", "dtype"),
     ("evaluate", &[], "single", "per_particle"),
     ("evaluate", &[], "history", "particle_paths"),
+    ("cluster", &[], "draws", "draw_transport"),
     ("cluster.collectives", &[], "asks", "requests"),
     ("model", REGRESSIONS, "prior_precision", "prior"),
     ("model", REGRESSIONS, "gamma_shape", "prior"),
@@ -124,10 +125,10 @@ mod tests {
 
     #[test]
     fn stored_configurations_get_the_new_names() {
-        let old = "precision = \"f32\"\n[method]\nname = \"u-dsvgd\"\n[evaluate]\nsingle = true\n";
+        let old = "precision = \"f32\"\n[method]\nname = \"u-dsvgd\"\n[evaluate]\nsingle = true\n[cluster]\ndraws = \"files\"\n";
         let mut table: toml::Table = old.parse().unwrap();
         upgrade(&mut table);
-        let new = "dtype = \"float32\"\n[method]\nname = \"u_dsvgd\"\n[evaluate]\nper_particle = true\n";
+        let new = "dtype = \"float32\"\n[method]\nname = \"u_dsvgd\"\n[evaluate]\nper_particle = true\n[cluster]\ndraw_transport = \"files\"\n";
         assert_eq!(table, new.parse().unwrap());
         let mut unchanged = table.clone();
         upgrade(&mut unchanged);

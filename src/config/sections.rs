@@ -251,7 +251,7 @@ pub struct ClusterSettings {
     pub checkpoint_every: f64,
     /// How draws reach the result file: as "messages" to rank 0, or in "files", which the ranks write themselves and rank 0 collects at
     /// checkpoints. Files suit many or large draws.
-    pub draws: DrawTransport,
+    pub draw_transport: DrawTransport,
     /// Which MPI collectives are used: requests = "broadcast"; integer_sums = "allreduce" or "point_to_point", where "auto" leaves out the
     /// zeros of large sums; float_sums = "allreduce", with which the last bits of the draws depend on the number of ranks.
     pub collectives: Collectives,
@@ -263,7 +263,7 @@ impl Default for ClusterSettings {
             threads: 0,
             dedicated: false,
             checkpoint_every: 300.0,
-            draws: DrawTransport::default(),
+            draw_transport: DrawTransport::default(),
             collectives: Collectives::default(),
         }
     }

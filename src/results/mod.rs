@@ -28,7 +28,7 @@
 //! The file exists from the first checkpoint on and is replaced as a whole each time. It can be read at any time, also after the job was
 //! killed, and a reader that has it open keeps its version. Each replacement copies the file, while the run goes on. Checkpoints become rarer the
 //! longer copying takes, and draws are only written between checkpoints if they exceed 64 MiB and a sixteenth of the file. With
-//! `draws = "files"`, the folder `draws.parts` beside the file holds draws of ranks that are not yet in it.
+//! `draw_transport = "files"`, the folder `draws.parts` beside the file holds draws of ranks that are not yet in it.
 
 mod curves;
 mod delete_files;

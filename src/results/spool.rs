@@ -62,8 +62,10 @@ impl Spool {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
                 return Err(ResultsError::Content {
                     path: folder,
-                    what: "this rank does not see the folder of the run: draws = \"files\" needs a folder that all ranks share"
-                        .into(),
+                    what:
+                        "this rank does not see the folder of the run: draw_transport = \"files\" needs a folder that all ranks \
+                           share"
+                            .into(),
                 });
             }
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
@@ -296,8 +298,8 @@ impl Part {
                 found if since.elapsed() > VISIBILITY_DELAY => {
                     let found = found.map_or(0, |(found, _)| found);
                     let what = format!(
-                        "rank 0 sees {found} of the {length} bytes that another rank has written to this file: draws = \"files\" needs a \
-                         folder that all ranks share, or the file is damaged"
+                        "rank 0 sees {found} of the {length} bytes that another rank has written to this file: draw_transport = \"files\" \
+                         needs a folder that all ranks share, or the file is damaged"
                     );
                     return Err(ResultsError::Content { path: path.clone(), what });
                 }

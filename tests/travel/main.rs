@@ -90,7 +90,7 @@ fn bytes(group: &mut Group) {
         "method.rounds=40",
         "method.trajectory=1",
         "method.burn_in=39",
-        "cluster.draws=files",
+        "cluster.draw_transport=files",
     ];
     let bytes_of = |through_server: bool| -> Result<(f64, f64, f64), String> {
         let setting = format!("method.through_server={through_server}");
@@ -138,7 +138,7 @@ fn files(group: &mut Group) {
     let Ok(expected) = expected else {
         return group.check("the run", expected.map(drop));
     };
-    let by_files = ["cluster.draws=files", "method.expectations=true"];
+    let by_files = ["cluster.draw_transport=files", "method.expectations=true"];
     for ranks in [1, 2, 3] {
         let output = format!("files-{ranks}");
         let file = run(Launcher::Mpirun(ranks), &folder, &output, &by_files);
