@@ -21,6 +21,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn samples(&self) -> bool;
     /// Whether it takes seed words of topics.
     fn seeded_topics(&self) -> bool;
+    /// The keys that change no result.
+    fn keys_without_effect_on_results(&self) -> &'static [&'static str];
     /// The settings with every default.
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
     /// The same method with the defaults that depend on the number of agents.
@@ -63,6 +65,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn seeded_topics(&self) -> bool {
         S::SEEDED_TOPICS
+    }
+
+    fn keys_without_effect_on_results(&self) -> &'static [&'static str] {
+        S::KEYS_WITHOUT_EFFECT_ON_RESULTS
     }
 
     fn table(&self) -> Result<toml::Table, toml::ser::Error> {

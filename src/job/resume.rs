@@ -195,7 +195,7 @@ fn check_same(
         // Of a run that was made longer, what a user has changed is seen in the configuration that it began with.
         let since_begin = kept.first_config.as_ref().map(|first| difference(first, kept.finished, folder, run, registry));
         let differs = match since_begin.transpose()?.flatten() {
-            Some(since_begin) => format!("{since_begin}, when the run began; it was made longer since"),
+            Some(since_begin) => format!("{since_begin}, compared with the run as it began; it was made longer since"),
             None => differs,
         };
         let longer = if kept.finished { longer_run(kept, run, folder, registry) } else { None };
@@ -232,8 +232,8 @@ fn parse_kept(config: &str, folder: &Path, registry: &Registry) -> Result<Run, J
     Run::from_toml(config, registry).map_err(|error| unreadable(error).into())
 }
 
-/// The first value in which the run in the folder, with this configuration, differs from this one. Keys that are newer than the folder have
-/// their defaults.
+/// The first key in which `config`, the configuration kept in `folder`, differs from `run`. Keys that are newer than the folder have their
+/// defaults.
 fn difference(
     config: &str,
     is_finished: bool,
@@ -276,7 +276,7 @@ fn comparable_keys(a: &Run, b: &Run) -> Result<(toml::Table, toml::Table), JobEr
     Ok((a, b))
 }
 
-/// Removes keys that an unfinished run may still change.
+/// Removes the keys of log-likelihoods, which may differ unless a finished run would have to compute them.
 fn remove_pointwise(keys: &mut toml::Table) {
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("pointwise");
@@ -284,15 +284,19 @@ fn remove_pointwise(keys: &mut toml::Table) {
     }
 }
 
-/// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
+/// The keys that decide the results: not those that say how the run uses the machine, nor where the data lie, whose digest is compared instead.
 fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     let mut keys = run.to_table().map_err(ConfigError::unwritable)?;
-    let float_sums = run.cluster().collectives.float_sums;
-    keys.remove("cluster");
-    keys.insert("float_sums".into(), toml::Value::from(format!("{float_sums:?}")));
-    // Where tokens are changes nothing either.
+    let cluster = keys.remove("cluster");
+    if let Some(float_sums) = cluster.as_ref().and_then(|cluster| cluster.get("collectives")?.get("float_sums")) {
+        keys.insert("cluster.collectives.float_sums".into(), float_sums.clone());
+    }
     if let Some(method) = keys.get_mut("method").and_then(toml::Value::as_table_mut) {
-        method.remove("resident");
+        let without_effect = match run {
+            Run::Table(run) => run.method.keys_without_effect_on_results(),
+            Run::Corpus(run) => run.method.keys_without_effect_on_results(),
+        };
+        without_effect.iter().for_each(|key| drop(method.remove(*key)));
     }
     // What is computed when the run has finished.
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
@@ -369,6 +373,17 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_method_that_change_no_result_may_differ() {
+        let of_topics = |keys: &str| {
+            format!("[data]\nfile = \"a.h5\"\n[model]\nname = \"lda\"\ntopics = 3\n[method]\nname = \"lda\"\n{keys}")
+        };
+        let kept = of_topics("resident = false\n");
+        assert_eq!(differs(&kept, &of_topics("")), Ok(None));
+        let longer = differs(&kept, &of_topics("rounds = 300\n"));
+        assert_eq!(longer, Ok(Some("method.rounds is 200 there, 300 here".into())));
+    }
+
+    #[test]
     fn runs_with_other_results_differ_in_the_key_that_is_named() {
         for (other, message) in [
             ("rounds = 3\n", "method.rounds is 10 there, 3 here"),
@@ -376,7 +391,10 @@ mod tests {
             ("[evaluate]\nevery = 2\n", "evaluate.every is not set there, 2 here"),
             ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
             ("[data]\nfile = \"a.h5\"\nseed = 77\n", "data.seed is 1 there, 77 here"),
-            ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),
+            (
+                "[cluster.collectives]\nfloat_sums = \"allreduce\"\n",
+                "cluster.collectives.float_sums is \"point_to_point\" there, \"allreduce\" here",
+            ),
         ] {
             let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();
             assert!(found.starts_with(message), "{found}");

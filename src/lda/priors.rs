@@ -1,9 +1,10 @@
-//! Maximum-likelihood estimation of the Dirichlet priors α and β from topic counts.
+//! Estimation of the Dirichlet priors α and β from topic counts.
 //!
 //! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(Σ a_i)/Γ(n + Σ a_i) Π_i Γ(n_i + a_i)/Γ(a_i) under a prior a.
 //! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]), with sums over many
 //! vectors, increases the likelihood; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\]
-//! does (Minka 2000, "Estimating a Dirichlet distribution"). Both only need histograms of the counts (Wallach 2008, "Structured topic
+//! does (Minka 2000, "Estimating a Dirichlet distribution"). A prior Gamma(2, 1) of each a_i adds 1 to the numerator and to the denominator of the
+//! latter. Both only need histograms of the counts (Wallach 2008, "Structured topic
 //! models for language", section 2.3).
 
 use serde::{Deserialize, Serialize};
@@ -116,7 +117,7 @@ impl PriorStatistics {
         topic_count: usize,
     ) -> Self {
         let mut counts = Tally::default();
-        let totals = Self::count_topics(spans, topics, topic_count, |_, count| counts.add(count));
+        let totals = Self::count_topics(spans, topics, topic_count, |_, count| counts.add(count.into()));
         Self { counts: vec![counts.into()], totals }
     }
 
@@ -129,12 +130,12 @@ impl PriorStatistics {
         topics: &[T],
         topic_count: usize,
     ) -> Self {
-        let mut counts: Vec<Tally> = (0..topic_count).map(|_| Tally::of_many()).collect();
-        let totals = Self::count_topics(spans, topics, topic_count, |topic, count| counts[topic].add(count));
+        let mut counts: Vec<Tally> = (0..topic_count).map(|_| Tally::compact()).collect();
+        let totals = Self::count_topics(spans, topics, topic_count, |topic, count| counts[topic].add(count.into()));
         Self { counts: counts.into_iter().map(Into::into).collect(), totals }
     }
 
-    /// Calls `add(k, n_dk)` for each topic of each document; some calls have a count of 0. Returns the histogram of the lengths of documents.
+    /// Calls `add(k, n_dk)` once for each topic that a document has, and `add(k, 0)` for each further token of that topic. Returns the histogram of the lengths of documents.
     fn count_topics<T: Copy + Into<u32>>(
         spans: impl Iterator<Item = Range<usize>>,
         topics: &[T],
@@ -151,16 +152,17 @@ impl PriorStatistics {
             let topics = &topics[span];
             topics.iter().for_each(|topic| in_document[place(topic)] += 1);
             topics.iter().for_each(|topic| add(place(topic), std::mem::take(&mut in_document[place(topic)])));
-            // A document has fewer than 2^32 tokens.
-            totals.add(topics.len() as u32);
+            totals.add(topics.len() as u64);
         }
         totals.into()
     }
 
     /// The statistics of pseudo-counts: `outcomes_of_vectors` says how many outcomes of each vector have this pseudo-count.
     pub fn of_pseudo_counts(count: u32, outcomes_of_vectors: &[u32]) -> Self {
-        let counts = outcomes_of_vectors.iter().flat_map(|&outcomes| (0..outcomes).map(|_| count)).collect();
-        Self { counts: vec![counts], totals: outcomes_of_vectors.iter().map(|&outcomes| outcomes * count).collect() }
+        let totals = outcomes_of_vectors.iter().map(|&outcomes| u64::from(outcomes) * u64::from(count)).collect();
+        let all: u64 = outcomes_of_vectors.iter().map(|&outcomes| u64::from(outcomes)).sum();
+        let counts = if count > 0 && all > 0 { vec![(count.into(), all)] } else { Vec::new() };
+        Self { counts: vec![Histogram(counts)], totals }
     }
 
     /// The statistics for β: the topic-word counts (W × K, at least 0) of a range of topics.
@@ -171,12 +173,12 @@ impl PriorStatistics {
         if topic_range.is_empty() {
             return Self::default();
         }
-        let mut totals = vec![0; topic_range.len()];
+        let mut totals = vec![0_u64; topic_range.len()];
         let mut of_words = Tally::default();
         for row in counts.chunks_exact(topics) {
             for (total, count) in totals.iter_mut().zip(&row[topic_range.clone()]) {
-                *total += count.unsigned_abs();
-                of_words.add(count.unsigned_abs());
+                *total += u64::from(count.unsigned_abs());
+                of_words.add(count.unsigned_abs().into());
             }
         }
         Self { counts: vec![of_words.into()], totals: totals.into_iter().collect() }
@@ -187,7 +189,7 @@ impl PriorStatistics {
         self.counts.is_empty()
     }
 
-    /// Whether there is a histogram for each topic, of more than one.
+    /// Whether each topic has a histogram of its own; false for a single topic.
     pub fn is_of_each_topic(&self) -> bool {
         self.counts.len() > 1
     }
@@ -227,16 +229,16 @@ impl PriorStatistics {
         self.update_prior_beyond(&Self::default(), prior, outcomes)
     }
 
-    /// As [`PriorStatistics::update_prior`], where the counts include pseudo-counts with these statistics: the prior of outcome i is the
-    /// value that is estimated plus its pseudo-count c_i. Each sum of ψ(n_i + c_i + a) − ψ(c_i + a) is then the difference of two of
-    /// ψ(n + a) − ψ(a).
+    /// As [`PriorStatistics::update_prior`], where the counts n_i include pseudo-counts c_i with these statistics: the prior of outcome i is the
+    /// value that is estimated plus c_i. A sum of ψ(n_i + a) − ψ(c_i + a) is then the sum of ψ(n_i + a) − ψ(a) less that of ψ(c_i + a) − ψ(a),
+    /// which histograms give.
     pub fn update_prior_beyond(&self, pseudo_counts: &Self, mut prior: f64, outcomes: usize) -> f64 {
         let Some(counts) = self.counts.first() else { return prior };
         let beyond = |counts: &Histogram, pseudo: Option<&Histogram>, a: f64| {
             counts.digamma_sum(a) - pseudo.map_or(0.0, |pseudo| pseudo.digamma_sum(a))
         };
+        let all = outcomes as f64;
         for _ in 0..MAX_STEPS {
-            let all = outcomes as f64;
             let total = beyond(&self.totals, Some(&pseudo_counts.totals), all * prior);
             let change = beyond(counts, pseudo_counts.counts.first(), prior) / (all * total);
             if !change.is_finite() {
@@ -253,14 +255,14 @@ impl PriorStatistics {
 
 /// Distinct numbers above 0 in ascending order, with their frequencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Histogram(Vec<(u32, u64)>);
+struct Histogram(Vec<(u64, u64)>);
 
 impl Histogram {
     fn merge(&mut self, other: &Self) {
         let mut both = Vec::with_capacity(self.0.len().max(other.0.len()));
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
         while let Some(&&(number, _)) = [own.peek(), others.peek()].into_iter().flatten().min() {
-            let times = |list: &mut Peekable<Iter<(u32, u64)>>| list.next_if(|next| next.0 == number).map_or(0, |next| next.1);
+            let times = |list: &mut Peekable<Iter<(u64, u64)>>| list.next_if(|next| next.0 == number).map_or(0, |next| next.1);
             both.push((number, times(&mut own) + times(&mut others)));
         }
         self.0 = both;
@@ -269,15 +271,15 @@ impl Histogram {
     /// Σ \[ψ(n + a) − ψ(a)\] = Σ_(i ≥ 0) |{n > i}|/(a + i).
     fn digamma_sum(&self, a: f64) -> f64 {
         let mut above: u64 = self.0.iter().map(|(_, times)| times).sum();
-        let (mut from, mut sum) = (0, 0.0);
+        let (mut from, mut sum) = (0_u64, 0.0);
         for &(number, times) in &self.0 {
-            let (low, steps) = (a + f64::from(from), number - from);
-            let one = match steps {
+            let (low, steps) = (a + from as f64, number - from);
+            let increase = match steps {
                 // A few quotients are faster than two digamma evaluations.
-                ..=16 => (0..steps).map(|i| 1.0 / (low + f64::from(i))).sum(),
-                _ => digamma(a + f64::from(number)) - digamma(low),
+                ..=16 => (0..steps).map(|i| 1.0 / (low + i as f64)).sum::<f64>(),
+                _ => digamma(a + number as f64) - digamma(low),
             };
-            sum += above as f64 * one;
+            sum += above as f64 * increase;
             above -= times;
             from = number;
         }
@@ -285,8 +287,8 @@ impl Histogram {
     }
 }
 
-impl FromIterator<u32> for Histogram {
-    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+impl FromIterator<u64> for Histogram {
+    fn from_iter<I: IntoIterator<Item = u64>>(numbers: I) -> Self {
         let mut tally = Tally::default();
         numbers.into_iter().for_each(|number| tally.add(number));
         tally.into()
@@ -297,7 +299,8 @@ impl FromIterator<u32> for Histogram {
 struct Tally {
     /// The frequency of each small number.
     small: Vec<u64>,
-    large: Vec<u32>,
+    /// Numbers without a place in `small`, once for each time that they were added.
+    large: Vec<u64>,
 }
 
 impl Default for Tally {
@@ -308,13 +311,13 @@ impl Default for Tally {
 
 impl Tally {
     /// A tally with room for few small numbers, because there are many such tallies.
-    fn of_many() -> Self {
+    fn compact() -> Self {
         Self { small: vec![0; 1 << 5], large: Vec::new() }
     }
 
     #[inline]
-    fn add(&mut self, number: u32) {
-        match self.small.get_mut(number as usize) {
+    fn add(&mut self, number: u64) {
+        match usize::try_from(number).ok().and_then(|place| self.small.get_mut(place)) {
             Some(times) => *times += 1,
             None => self.large.push(number),
         }
@@ -325,7 +328,6 @@ impl From<Tally> for Histogram {
     fn from(Tally { small, mut large }: Tally) -> Self {
         large.sort_unstable();
         let small = (0..).zip(small).skip(1).filter(|(_, times)| *times > 0);
-        // Frequencies are limited by the length of the vector.
         let large = large.chunk_by(|one, other| one == other).map(|same| (same[0], same.len() as u64));
         Self(small.chain(large).collect())
     }

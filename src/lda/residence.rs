@@ -66,19 +66,29 @@ impl ArrayFile {
 
     /// Appends an array, and returns its place.
     pub fn append<T: Pod>(&mut self, array: &[T]) -> io::Result<Range<usize>> {
-        let bytes: &[u8] = bytemuck::cast_slice(array);
         let begin = self.length.next_multiple_of(ALIGNMENT);
-        self.file.write_all(&[0; ALIGNMENT][..begin - self.length]).map_err(with_advice)?;
-        self.file.write_all(bytes).map_err(with_advice)?;
-        self.length = begin + bytes.len();
+        self.continue_array(&[0_u8; ALIGNMENT][..begin - self.length])?;
+        self.continue_array(array)?;
         Ok(begin..self.length)
+    }
+
+    /// Appends a part of an array right after what was written last.
+    fn continue_array<T: Pod>(&mut self, part: &[T]) -> io::Result<()> {
+        let bytes: &[u8] = bytemuck::cast_slice(part);
+        self.length += bytes.len();
+        self.file.write_all(bytes).map_err(with_advice)
     }
 
     /// The file, from which arrays can be read.
     pub fn map(self) -> io::Result<Arc<Mmap>> {
+        self.map_mut()?.make_read_only().map(Arc::new).map_err(with_advice)
+    }
+
+    /// The file, whose content can be changed.
+    fn map_mut(self) -> io::Result<MmapMut> {
         let file = self.file.into_inner().map_err(|failed| with_advice(failed.into_error()))?;
         // SAFETY: the file is open here only and has no name, and this program does not shorten it.
-        Ok(Arc::new(unsafe { Mmap::map(&file) }.map_err(with_advice)?))
+        unsafe { MmapMut::map_mut(&file) }.map_err(with_advice)
     }
 }
 
@@ -126,13 +136,11 @@ impl AssignedTopics {
     }
 
     fn in_file<'a>(pieces: impl Iterator<Item = &'a [u16]>) -> io::Result<Self> {
-        let mut file = BufWriter::new(temporary_file()?);
+        let mut file = ArrayFile::new()?;
         for piece in pieces {
-            file.write_all(bytemuck::cast_slice(piece)).map_err(with_advice)?;
+            file.continue_array(piece)?;
         }
-        let file = file.into_inner().map_err(|failed| with_advice(failed.into_error()))?;
-        // SAFETY: the file is open here only and has no name, and this program does not shorten it.
-        Ok(Self(Topics::File(unsafe { MmapMut::map_mut(&file) }.map_err(with_advice)?)))
+        Ok(Self(Topics::File(file.map_mut()?)))
     }
 }
 

@@ -29,6 +29,9 @@ pub trait MethodSettings: Settings {
     /// Whether a method for documents takes seed words of topics.
     const SEEDED_TOPICS: bool = false;
 
+    /// The keys of `[method]` that change no result: a run may be resumed with other values of them.
+    const KEYS_WITHOUT_EFFECT_ON_RESULTS: &'static [&'static str] = &[];
+
     /// The documentation of its keys, which `mpibayes init` writes into a run file: [`settings::keys::<Self>()`](keys) for a type that
     /// derives [`DocumentedFields`](documented::DocumentedFields).
     fn keys() -> Vec<Key> {

@@ -23,6 +23,12 @@ pub(crate) fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {
     updates.saturating_sub(burn_in).checked_div(thin).unwrap_or(0)
 }
 
+/// The number of the draw that a chain's last of `updates` updates is; none if it is no draw.
+pub(crate) fn draw_after(updates: u64, burn_in: u64, thin: u64) -> Option<u64> {
+    let before = draws(updates.saturating_sub(1), burn_in, thin);
+    (draws(updates, burn_in, thin) > before).then_some(before)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,8 +43,9 @@ mod tests {
 
     #[test]
     fn every_third_update_after_burn_in_is_a_draw() {
-        let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
-        assert_eq!(kept, [7, 10, 13, 16, 19]);
+        let kept: Vec<(u64, u64)> = (0..=20).filter_map(|updates| Some((updates, draw_after(updates, 5, 3)?))).collect();
+        assert_eq!(kept, [(8, 0), (11, 1), (14, 2), (17, 3), (20, 4)]);
+        assert_eq!(draw_after(20, 5, 0), None);
         assert_eq!((draws(20, 0, 1), draws(20, 0, 0)), (20, 0));
     }
 }

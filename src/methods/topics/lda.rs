@@ -1,11 +1,12 @@
-//! LDA with φ fixed during a sweep: documents are independent given φ, so a run has the same bits on any number of agents, ranks and threads.
+//! LDA with φ fixed during a sweep: documents are independent given φ, so topics and draws have the same bits on any number of agents, ranks
+//! and threads.
 //!
 //! A sweep draws the topics of all tokens given φ. Before it, agents sum the topic-word counts n_kw of all tokens among
 //! themselves, and set φ in one of two ways:
 //!
 //! - drawn: φ_k ~ Dirichlet(n_k + β). This is partially collapsed Gibbs sampling, with the weights of documents integrated out; its
 //!   stationary distribution is the posterior.
-//! - collapsed: φ at its mean given the counts before the sweep, without the token itself. This is close to AD-LDA (Newman, Asuncion, Smyth &
+//! - collapsed: φ is its mean given the counts before the sweep; for each token, that token is left out of the counts. This is close to AD-LDA (Newman, Asuncion, Smyth &
 //!   Welling 2009) with an agent for each document. It needs fewer sweeps, and is approximate.
 //!
 //! The documents of all agents are numbered in the order of the agents. To start, the first third of them (but not many more than 20 million
@@ -15,191 +16,44 @@
 //!
 //! The counts include the pseudo-counts of seed words, which the first agent adds, so that φ has their prior.
 
+mod settings;
 mod shared_table;
 
-use super::prior_updates::{AgentPriorStatistics, OptimizePriors, PriorUpdates};
+use super::prior_updates::{AgentPriorStatistics, OptimizePriors};
 use super::problem::TopicProblem;
 use super::shard::check_conserved;
-use super::sweeps::{SweepSettings, check_sweeps};
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server, raw};
 use crate::lda::{
-    Alpha, AssignedTopics, Documents, FixedSweep, MAX_DOCUMENT_TOKENS, Priors, Residence, TokenBlocks, Tokens, TopicCounts,
-    TopicTable, draw_topics_sequentially, note_on_temporary_files,
+    Alpha, AssignedTopics, Documents, FixedSweep, Priors, TokenBlocks, Tokens, TopicCounts, TopicTable, draw_topics_sequentially,
 };
-use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
-use crate::methods::common::thinning::draws;
+use crate::methods::common::thinning::draw_after;
 use crate::methods::common::with_evaluation::Posterior;
-use crate::methods::topics::{TopicArray, TopicPosterior};
-use crate::number::Real;
 use crate::random::{Purpose, Who};
-use crate::settings::{Key, KeyError, keys};
-use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
+pub use settings::{LdaSamplerSettings, PhiUpdate};
 use shared_table::SharedTable;
 use std::sync::Arc;
 
-/// The settings of `lda`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LdaSamplerSettings {
-    /// Sweeps over all tokens.
-    pub rounds: u64,
-    /// Sweeps that are discarded. Only later sweeps give draws and enter the average of predictions for held-out documents.
-    pub burn_in: u64,
-    /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), with `optimize = "asymmetric"` followed by α of each topic.
-    pub thin: u64,
-    /// How φ is set before each sweep: `"drawn"` from its distribution given all topics, which has the posterior as its stationary
-    /// distribution; `"collapsed"`, its mean given the topics before the sweep, without the token itself, which needs fewer sweeps and is
-    /// approximate; or `"auto"`, collapsed during burn-in and drawn afterwards. The first 12 sweeps are always collapsed, or all of burn-in if it is
-    /// shorter, but at least one.
-    pub phi: PhiUpdate,
-    /// Which priors are estimated from the topics of all tokens, starting at the values of the model: `"none"`; `"alpha"`, one for all topics;
-    /// `"both"`, also beta; or `"asymmetric"`, an alpha for each topic, and beta.
-    pub optimize: OptimizePriors,
-    /// Sweeps between estimates.
-    pub optimize_every: u64,
-    /// Sweeps before the first estimate. Earlier estimates of alpha would be far too large.
-    pub optimize_after: u64,
-    /// Whether tokens and topics are kept in memory, about 5 bytes per token. If false, they are kept in temporary files in the folder that the
-    /// environment variable TMPDIR names, which must be on a disk; a sweep reads 5 and writes 2 bytes per token. The draws are the same.
-    pub resident: bool,
-}
-
-/// How φ is set before a sweep.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PhiUpdate {
-    /// Collapsed during burn-in, drawn afterwards.
-    #[default]
-    Auto,
-    /// From its distribution given the topics of all tokens.
-    Drawn,
-    /// Its mean given the topics of all other tokens.
-    Collapsed,
-}
-
-impl Default for LdaSamplerSettings {
-    fn default() -> Self {
-        let SweepSettings { rounds, burn_in, thin, optimize, optimize_every, optimize_after, .. } = SweepSettings::default();
-        Self { rounds, burn_in, thin, phi: PhiUpdate::default(), optimize, optimize_every, optimize_after, resident: true }
-    }
-}
-
-/// The number of sweeps with a background, if burn-in is not shorter.
-const BACKGROUND_SWEEPS: u64 = 12;
-/// The background s of the first sweep, as a fraction of the mean number of tokens of a topic.
-const FIRST_BACKGROUND: f64 = 1.0;
-/// The background of the last of these sweeps, as a fraction of the first.
-const LAST_BACKGROUND: f64 = 1.0 / 500.0;
-/// The number of tokens after which no further document is drawn in turn, which takes time that grows with K for each token.
-const MAX_TOKENS_IN_TURN: u64 = 20_000_000;
-/// Documents that are read at once where topics are drawn in turn.
+/// The number of tokens after which no further document gets initial topics: drawing the topic of a token takes time that grows with K there.
+const MAX_INITIAL_TOKENS: u64 = 20_000_000;
+/// Documents that are read at once where initial topics are drawn.
 const READ_AT_ONCE: usize = 4096;
 /// The smallest recorded value of φ. Smaller draws may be 0 in single precision.
 const MIN_PHI: f32 = 1e-30;
-
-impl LdaSamplerSettings {
-    /// The background s of the sweep after `done` sweeps, for this mean number of tokens of a topic.
-    fn background(&self, done: u64, tokens_of_topic: f64) -> f64 {
-        let sweeps = BACKGROUND_SWEEPS.min(self.burn_in);
-        if done >= sweeps {
-            return 0.0;
-        }
-        let progress = done as f64 / (sweeps - 1).max(1) as f64;
-        FIRST_BACKGROUND * tokens_of_topic * LAST_BACKGROUND.powf(progress)
-    }
-
-    /// Whether φ is drawn before the sweep after `done` sweeps. It never is before the first, when few documents have topics.
-    fn draws_phi(&self, done: u64) -> bool {
-        let collapsed = match self.phi {
-            PhiUpdate::Auto => self.burn_in,
-            PhiUpdate::Drawn => BACKGROUND_SWEEPS.min(self.burn_in),
-            PhiUpdate::Collapsed => return false,
-        };
-        done >= collapsed.max(1)
-    }
-
-    /// Where tokens and their topics are.
-    fn residence(&self) -> Residence {
-        if self.resident { Residence::Memory } else { Residence::Files }
-    }
-
-    /// When priors are estimated.
-    fn prior_updates(&self) -> PriorUpdates {
-        PriorUpdates { optimize: self.optimize, every: self.optimize_every, after: self.optimize_after }
-    }
-
-    /// Whether φ is recorded after `done` sweeps.
-    fn records(&self, done: u64) -> bool {
-        draws(done, self.burn_in, self.thin) > draws(done.saturating_sub(1), self.burn_in, self.thin)
-    }
-}
-
-impl MethodSettings for LdaSamplerSettings {
-    type Data = Corpus;
-
-    const NAME: &'static str = "lda";
-
-    const SEEDED_TOPICS: bool = true;
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn check(&self) -> Result<(), KeyError> {
-        check_sweeps(self.rounds, self.burn_in, self.thin, self.prior_updates())
-    }
-
-    fn notes(&self, _agents: u32) -> Vec<String> {
-        if self.resident { Vec::new() } else { note_on_temporary_files().into_iter().collect() }
-    }
-
-    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let parameters = parameters as u64;
-        ResourceEstimate {
-            rounds: Some(self.rounds),
-            draws: Some(draws(self.rounds, self.burn_in, self.thin)),
-            // The counts of all agents before and after a sweep, those of the agent, and the table of topics.
-            values_of_agent: Some(parameters.saturating_mul(4)),
-            // One array of counts to each agent, and one from it.
-            values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
-            // Counts are i32 and tables f32 with any dtype.
-            bytes_of_value: Some(4),
-            longest_document: Some(MAX_DOCUMENT_TOKENS),
-            // Per token: document and topic, its part of the list of words, and a copy of its topic when the run is resumed.
-            document_bytes: match self.residence() {
-                Residence::Memory => DocumentBytes { document: 4, entry: 0, token: 7 },
-                // Only when the run is resumed: the saved topics, once as bytes and once decoded.
-                Residence::Files => DocumentBytes { document: 0, entry: 0, token: 4 },
-            },
-            ..ResourceEstimate::default()
-        }
-    }
-
-    fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
-        // Counts, from which evaluations take the mean of φ.
-        let posterior = TopicPosterior {
-            array: TopicArray::Counts,
-            draws_from: self.burn_in.saturating_add(1),
-            has_alphas: self.optimize == OptimizePriors::Asymmetric,
-        };
-        TopicMethod::new(Lda::new(problem, *self), posterior)
-    }
-}
 
 /// LDA with φ fixed during a sweep.
 #[derive(Clone)]
 pub struct Lda {
     problem: TopicProblem,
     settings: LdaSamplerSettings,
-    table: SharedTable,
+    shared_table: SharedTable,
 }
 
 impl Lda {
     /// The method for a problem.
     pub fn new(problem: TopicProblem, settings: LdaSamplerSettings) -> Self {
-        Self { problem, settings, table: SharedTable::default() }
+        Self { problem, settings, shared_table: SharedTable::default() }
     }
 }
 
@@ -208,13 +62,13 @@ impl Lda {
 pub enum Task {
     /// Report the numbers of documents and tokens.
     Measure,
-    /// Draw topics of documents in turn, given the counts of those before, and add them to the counts.
-    DrawInTurn {
+    /// Draw initial topics of documents, each token given those before it, and add them to the counts.
+    DrawInitialTopics {
         /// The number of the agent's first document among the documents of all agents.
         first_document: u64,
         /// The number of tokens of the documents before it.
         tokens_before: u64,
-        /// The number of documents that are drawn in turn.
+        /// The number of documents of all agents that get initial topics.
         documents: u64,
     },
     /// Record a draw if one is due, and perform the next sweep unless all are done.
@@ -233,7 +87,7 @@ pub enum Task {
 /// The report of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The documents and tokens of the agent, or those that it has drawn in turn.
+    /// The documents and tokens of the agent, or those to which it has given initial topics.
     size: ShardSize,
     /// Statistics for the estimate of the priors, if one is due.
     statistics: Option<AgentPriorStatistics>,
@@ -266,7 +120,7 @@ impl Method for Lda {
 
     fn server(&self, saved: Option<ServerState>) -> Result<LdaServer> {
         let (counted, priors) = (self.problem.seed_words.total(), self.problem.priors());
-        let initial = || ServerState { sizes: Vec::new(), in_turn: 0, counted, done: 0, priors };
+        let initial = || ServerState { sizes: Vec::new(), initialized_agents: 0, counted, done: 0, priors };
         Ok(LdaServer { method: self.clone(), state: saved.unwrap_or_else(initial) })
     }
 
@@ -288,8 +142,8 @@ impl Method for Lda {
 pub struct ServerState {
     /// The documents and tokens of each agent; empty before they are known.
     sizes: Vec<ShardSize>,
-    /// The number of agents that have drawn topics in turn.
-    in_turn: u32,
+    /// The number of agents that have drawn their initial topics.
+    initialized_agents: u32,
     /// The number of tokens in the counts, with pseudo-counts of seed words.
     counted: u64,
     /// The number of completed sweeps.
@@ -300,7 +154,7 @@ pub struct ServerState {
 
 impl ServerState {
     /// The documents and tokens of the agents before each agent.
-    fn before(&self) -> Vec<ShardSize> {
+    fn sizes_before(&self) -> Vec<ShardSize> {
         let add = |sum: &mut ShardSize, size: &ShardSize| {
             let before = *sum;
             *sum = ShardSize { documents: before.documents + size.documents, tokens: before.tokens + size.tokens };
@@ -309,24 +163,25 @@ impl ServerState {
         self.sizes.iter().scan(ShardSize::default(), add).collect()
     }
 
-    fn all(&self) -> ShardSize {
+    /// The documents and tokens of all agents.
+    fn total_size(&self) -> ShardSize {
         let sum = |of: fn(&ShardSize) -> u64| self.sizes.iter().map(of).sum();
         ShardSize { documents: sum(|size| size.documents), tokens: sum(|size| size.tokens) }
     }
 
-    /// The number of documents that are drawn in turn, unless they have too many tokens.
-    fn documents_in_turn(&self) -> u64 {
-        self.all().documents.div_ceil(3)
+    /// The number of documents that get initial topics, unless they have too many tokens.
+    fn initial_documents(&self) -> u64 {
+        self.total_size().documents.div_ceil(3)
     }
 
-    /// The number of agents that draw documents in turn.
-    fn agents_in_turn(&self) -> u32 {
-        let documents = self.documents_in_turn();
-        let before = self.before();
+    /// The number of agents that draw initial topics, one after the other.
+    fn initializing_agents(&self) -> u32 {
+        let documents = self.initial_documents();
+        let before = self.sizes_before();
         let others = before.iter().skip(1);
-        let in_turn = others.take_while(|before| before.documents < documents && before.tokens < MAX_TOKENS_IN_TURN);
+        let further = others.take_while(|before| before.documents < documents && before.tokens < MAX_INITIAL_TOKENS);
         // There are fewer agents than 2^32.
-        1 + in_turn.count() as u32
+        1 + further.count() as u32
     }
 }
 
@@ -337,17 +192,17 @@ pub struct LdaServer {
 }
 
 impl LdaServer {
-    /// Requests that the next agent draws topics in turn.
-    fn request_in_turn(&self, out: &mut Outbox<Lda>) {
+    /// Requests that the next agent draws its initial topics.
+    fn request_initial_topics(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
-        let agent = state.in_turn;
-        let ShardSize { documents: first_document, tokens: tokens_before } = state.before()[agent as usize];
-        let task = Task::DrawInTurn { first_document, tokens_before, documents: state.documents_in_turn() };
+        let agent = state.initialized_agents;
+        let ShardSize { documents: first_document, tokens: tokens_before } = state.sizes_before()[agent as usize];
+        let task = Task::DrawInitialTopics { first_document, tokens_before, documents: state.initial_documents() };
         let request = out.request([agent], task);
         if agent > 0 {
             request.with_transfer();
         }
-        if agent + 1 < state.agents_in_turn() {
+        if agent + 1 < state.initializing_agents() {
             request.sum_to([agent + 1]);
         } else {
             request.sum_to(0..agents);
@@ -357,7 +212,7 @@ impl LdaServer {
     /// Requests the next sweep. After the last one, agents take the counts, and agent 0 records a draw if one is due.
     fn request_sweep(&self, out: &mut Outbox<Lda>) {
         let (state, agents) = (&self.state, self.method.problem.agents);
-        let first_documents = state.before().iter().map(|before| before.documents).collect();
+        let first_documents = state.sizes_before().iter().map(|before| before.documents).collect();
         let (done, counted, priors) = (state.done, state.counted, state.priors.clone());
         let task = Task::Sweep { done, counted, first_documents, priors };
         let request = out.request(0..agents, task).with_transfer();
@@ -383,17 +238,17 @@ impl Server<Lda> for LdaServer {
         let rounds = self.method.settings.rounds;
         if self.state.sizes.is_empty() {
             self.state.sizes = response.reports.iter().map(|reported| reported.report.size).collect();
-            self.request_in_turn(out);
-        } else if self.state.in_turn < self.state.agents_in_turn() {
-            self.state.in_turn += 1;
+            self.request_initial_topics(out);
+        } else if self.state.initialized_agents < self.state.initializing_agents() {
+            self.state.initialized_agents += 1;
             self.state.counted += response.only()?.report.size.tokens;
-            if self.state.in_turn < self.state.agents_in_turn() {
-                self.request_in_turn(out);
+            if self.state.initialized_agents < self.state.initializing_agents() {
+                self.request_initial_topics(out);
             } else {
                 self.request_sweep(out);
             }
         } else if self.state.done < rounds {
-            let tokens = self.state.all().tokens;
+            let tokens = self.state.total_size().tokens;
             let Lda { problem, settings, .. } = &self.method;
             (self.state.done, self.state.counted) = (self.state.done + 1, tokens + problem.seed_words.total());
             let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
@@ -446,10 +301,17 @@ pub struct LdaAgent {
     counts: Body<i32>,
 }
 
+/// The key of the random numbers of the sweep after `done` sweeps. With `done` it identifies the table of topics, also where another run of this
+/// process uses the same method.
+fn sweep_key(done: u64, cx: &Context) -> u64 {
+    cx.stream(Who::Run, done, Purpose::Topics).random()
+}
+
 impl LdaAgent {
-    /// Draws topics in turn for the documents of this agent among the first `documents` of all, and adds them to `counts` (W × K). Returns
-    /// their size. Their topics are forgotten.
-    fn draw_in_turn(
+    /// Draws topics for those documents of this agent that are among the first `documents` of all, until there are `MAX_INITIAL_TOKENS` tokens, and
+    /// adds them to `counts` (W × K). `first` and `tokens_before` count the documents and tokens of earlier agents. Returns the numbers of documents
+    /// and tokens; the topics are not kept.
+    fn draw_initial_topics(
         &self,
         first: u64,
         tokens_before: u64,
@@ -464,7 +326,7 @@ impl LdaAgent {
         let own = (documents.saturating_sub(first) as usize).min(source.len());
         'reading: for from in (0..own).step_by(READ_AT_ONCE) {
             for bag in source.read(from..own.min(from + READ_AT_ONCE))?.iter() {
-                if tokens_before + drawn.tokens() >= MAX_TOKENS_IN_TURN {
+                if tokens_before + drawn.tokens() >= MAX_INITIAL_TOKENS {
                     break 'reading;
                 }
                 drawn.push(bag.words, bag.counts);
@@ -481,10 +343,9 @@ impl LdaAgent {
 
     /// The table of topics after `done` sweeps, given the counts of all agents, of `counted` tokens.
     fn table(&self, done: u64, counted: u64, Priors { alpha, beta }: &Priors, cx: &Context) -> Result<Arc<TopicTable>> {
-        let Lda { problem, settings, table } = &self.method;
+        let Lda { problem, settings, shared_table } = &self.method;
         let (vocabulary, topics) = (problem.vocabulary as usize, problem.topics as usize);
-        // The random number differs between runs.
-        let id = (done, cx.stream(Who::Run, done, Purpose::Topics).random());
+        let id = (done, sweep_key(done, cx));
         let fill = |table: &mut TopicTable| {
             let (counts, _) = problem.split_priors(&self.counts)?;
             check_conserved(counts, counted)?;
@@ -499,7 +360,7 @@ impl LdaAgent {
             }
             Ok(())
         };
-        table.at(id, || TopicTable::new(vocabulary, topics), fill)
+        shared_table.at(id, || TopicTable::new(vocabulary, topics), fill)
     }
 
     /// Records φ, and α of each topic if these are estimated, as draw number `number`.
@@ -522,8 +383,10 @@ impl LdaAgent {
             // No token has a topic yet: K is the mark for that, and fits into u16.
             self.topics = AssignedTopics::same(problem.topics as u16, self.blocks.len(), settings.residence())?;
         }
-        let key = cx.stream(Who::Run, done, Purpose::Topics).random();
-        let mut counts = vec![0; problem.size()];
+        let key = sweep_key(done, cx);
+        let values_of_priors = 2 * (problem.topics as usize + 1);
+        let mut counts = Vec::with_capacity(problem.size() + values_of_priors);
+        counts.resize(problem.size(), 0);
         self.blocks.sweep(&mut self.topics, FixedSweep { table, alpha, key, first_document }, &mut counts);
         Ok(counts)
     }
@@ -543,12 +406,12 @@ impl LdaAgent {
     /// Appends the priors to the counts of this agent. Only agent 0 adds the pseudo-counts of seed words and sends the priors, the others send
     /// zeros, so that the sum over agents has them once.
     fn counts_to_send(&self, mut counts: Vec<i32>, priors: &Priors) -> Body<i32> {
-        let mut words = priors.to_i32s();
+        let mut prior_bits = priors.to_i32s();
         match self.id {
             0 => self.method.problem.seed_words.add_to(&mut counts, self.method.problem.topics as usize),
-            _ => words.fill(0),
+            _ => prior_bits.fill(0),
         }
-        counts.extend(words);
+        counts.extend(prior_bits);
         counts.into()
     }
 }
@@ -569,7 +432,7 @@ impl Agent<Lda> for LdaAgent {
         let size = ShardSize { documents: self.blocks.documents() as u64, tokens: self.blocks.len() as u64 };
         match task {
             Task::Measure => Ok((size.into(), Body::empty())),
-            &Task::DrawInTurn { first_document, tokens_before, documents } => {
+            &Task::DrawInitialTopics { first_document, tokens_before, documents } => {
                 let problem = &self.method.problem;
                 let mut counts = match self.id {
                     0 => {
@@ -579,20 +442,20 @@ impl Agent<Lda> for LdaAgent {
                     }
                     _ => problem.split_priors(&body)?.0.to_vec(),
                 };
-                let drawn = self.draw_in_turn(first_document, tokens_before, documents, &mut counts, cx)?;
+                let drawn = self.draw_initial_topics(first_document, tokens_before, documents, &mut counts, cx)?;
                 counts.extend(problem.priors().to_i32s());
                 Ok((drawn.into(), counts.into()))
             }
             Task::Sweep { done, counted, first_documents, priors } => {
                 let (done, settings) = (*done, self.method.settings);
                 self.counts = body;
-                let is_recorded = self.id == 0 && settings.records(done);
-                if done == settings.rounds && !is_recorded {
+                let draw = draw_after(done, settings.burn_in, settings.thin).filter(|_| self.id == 0);
+                if done == settings.rounds && draw.is_none() {
                     return Ok((size.into(), Body::empty()));
                 }
                 let table = self.table(done, *counted, priors, cx)?;
-                if is_recorded {
-                    self.record(&table, &priors.alpha, draws(done, settings.burn_in, settings.thin).saturating_sub(1), cx);
+                if let Some(number) = draw {
+                    self.record(&table, &priors.alpha, number, cx);
                 }
                 if done == settings.rounds {
                     return Ok((size.into(), Body::empty()));

@@ -5,7 +5,7 @@ use super::problem::TopicProblem;
 use super::sweeps::{SweepBy, SweepSettings};
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_topics_sequentially};
-use crate::methods::common::thinning::draws;
+use crate::methods::common::thinning::draw_after;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
 
@@ -113,11 +113,10 @@ pub(super) fn record_draw(
     cx: &mut Context,
 ) -> Result<()> {
     let SweepSettings { burn_in, thin, .. } = *settings;
-    let previous_draws = draws(sweeps.saturating_sub(1), burn_in, thin);
-    if draws(sweeps, burn_in, thin) > previous_draws {
+    if let Some(number) = draw_after(sweeps, burn_in, thin) {
         let (counts, priors) = problem.split_priors(array)?;
         let phi = TopicCounts::from_counts(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
-        cx.record("posterior", 0, previous_draws, phi.len(), &phi);
+        cx.record("posterior", 0, number, phi.len(), &phi);
     }
     Ok(())
 }

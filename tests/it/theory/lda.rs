@@ -64,7 +64,7 @@ fn draws_have_the_same_bits_for_any_number_of_agents_and_threads_in_memory_and_i
         let one = draws(1, 1, 12, true);
         let alphas = if optimize == OptimizePriors::Asymmetric { 4 } else { 0 };
         assert_eq!(one.len(), 5 * (4 * WORDS as usize + alphas));
-        // With 30 agents, some have no documents, and eight draw topics in turn.
+        // With 30 agents, some have no documents, and eight draw initial topics.
         for (agents, threads) in [(1, 3), (2, 1), (4, 2), (7, 3), (30, 2)] {
             for resident in [true, false] {
                 assert_eq!(draws(agents, threads, 12, resident), one, "{phi:?}, {agents} agents, resident: {resident}");
@@ -83,7 +83,7 @@ fn sweeps_are_those_of_a_serial_sampler_bit_for_bit() {
     let tokens = Tokens::from_documents(&all);
     let blocks = TokenBlocks::new(&all, topics, Residence::Memory).unwrap();
     for phi in [PhiUpdate::Drawn, PhiUpdate::Collapsed] {
-        // Of 23 documents, eight are drawn in turn.
+        // Of 23 documents, eight get initial topics.
         let mut counts = TopicCounts::new(WORDS, topics);
         draw_topics_sequentially(&tokens, 8, &mut vec![0; tokens.len()], &mut counts, alpha, beta, |document| {
             stream(Who::Run, document, Purpose::Initial)

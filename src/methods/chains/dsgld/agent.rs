@@ -5,7 +5,7 @@ use super::settings::DsgldSettings;
 use super::task::{Dsgld, GroupVisit, Report, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::reduce::all_finite;
-use crate::methods::common::thinning::draws;
+use crate::methods::common::thinning::{draw_after, draws};
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -85,7 +85,7 @@ impl<T: Transition> DsgldAgent<T> {
         for number in visit.first..visit.first + visit.updates {
             let update = Update { chain: visit.chain, number, scale: visit.scale, pull: None };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
-            if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
+            if draw_after(number + 1, burn_in, thin).is_some() {
                 self.transition.keep(&chain, &mut kept);
             }
             if expectations && number >= burn_in {
