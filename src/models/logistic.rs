@@ -1,8 +1,8 @@
 //! Bayesian logistic regression: two classes.
 //!
-//! p(y = 1) = σ(η). The default prior is that of Stein variational gradient descent: w|ξ ~ N(0, I/ξ), ξ ~ Gamma(a, b), with v = log ξ a
-//! parameter, log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the number of weights (Liu & Wang 2016, section 5; Kassab & Simeone,
-//! arXiv 2009.06419).
+//! p(y = 1) = σ(η). The default prior has the form of Liu & Wang (2016, "Stein variational gradient descent", section 5), with shape a = 1 and
+//! rate b = 100 as in the code of Kassab & Simeone (arXiv 2009.06419): w|ξ ~ N(0, I/ξ), ξ ~ Gamma(a, b), with v = log ξ a parameter,
+//! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the number of weights.
 
 use super::error::not_negative;
 use super::regression::block::Block;
@@ -93,10 +93,10 @@ impl Family for Bernoulli {
         if self.bandwidth == 0.0 {
             return;
         }
-        let (x, ones) = (block.x, if predictor.intercept { 1.0 } else { 0.0 });
+        let (x, intercept_square) = (block.x, if predictor.intercept { 1.0 } else { 0.0 });
         for (&row, logits) in block.rows.iter().zip(block.values.chunks_exact_mut(block.lanes)) {
             let x = &x[row * predictor.columns..][..predictor.features];
-            let squared_norm: f64 = ones + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
+            let squared_norm: f64 = intercept_square + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
             let shrink = F::of((1.0 + std::f64::consts::PI * self.bandwidth.powi(2) * squared_norm / 8.0).powf(-0.5));
             logits.iter_mut().for_each(|z| *z *= shrink);
         }
@@ -122,9 +122,10 @@ impl Family for Bernoulli {
         mean: &mut ArrayViewMut2<f64>,
         density: &mut [f64],
     ) {
-        // 1 − σ(z) is 0 in single precision for z > 17, but σ(−z) stays accurate. So the other class comes first.
+        // 1 − σ(z) is 0 in single precision for z > 17, but σ(−z) stays accurate: each class has a sigmoid of its own.
         let logits = block.values.to_vec();
-        for class in [1, 0] {
+        for (class, sign) in [(1, F::one()), (0, -F::one())] {
+            block.values.iter_mut().zip(&logits).for_each(|(value, &logit)| *value = sign * logit);
             vector::sigmoid(block.values);
             block.for_each(|_, row, probability| {
                 let probability = weight * probability.f64();
@@ -133,7 +134,6 @@ impl Family for Bernoulli {
                     density[row] += probability;
                 }
             });
-            block.values.iter_mut().zip(&logits).for_each(|(value, logit)| *value = -*logit);
         }
     }
 }

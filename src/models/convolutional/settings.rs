@@ -8,8 +8,8 @@ use crate::models::{BuiltModel, DataSchema, ModelSettings, require_data};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 
-/// Defines the settings of a convolutional network, which has a function `architecture`: its own keys with their defaults, and those that
-/// all of them have.
+/// Defines the settings of a convolutional network: its own keys with these defaults, and the keys that all such networks share. The type
+/// must have a function `architecture`.
 macro_rules! image_network_settings {
     ($(#[$doc:meta])* $name:ident = $model:literal, $($(#[$key_doc:meta])* $key:ident: $type:ty = $default:expr,)*) => {
         $(#[$doc])*
@@ -56,8 +56,8 @@ macro_rules! image_network_settings {
             /// If a setting is out of its range, the rows are not images, or the loss does not fit the targets.
             pub fn build(&self, data: &DataSchema) -> Result<ConvolutionalNetwork, KeyError> {
                 let image = image_shape(data)?;
-                check_size(&self.channels(), image[2])?;
                 let mut architecture = self.architecture(Architecture::new(image, self.activation))?;
+                check_size(&architecture)?;
                 refuse_single_pixels(&architecture)?;
                 set_initial_factors(&mut architecture, self.normalization);
                 let (outputs, likelihood) = Likelihood::new(data.output, self.loss, (self.gamma_shape, self.gamma_rate))?;
@@ -143,24 +143,18 @@ impl LayerSettings {
     }
 }
 
-/// Limits that catch typing errors: a larger network would not fit in the memory of a node.
+/// Limits that catch typing errors.
 const MAX_CHANNELS: usize = 1 << 14;
 const MAX_LAYERS: usize = 2000;
-/// The range of channels, for messages.
-const CHANNELS: &str = "from 1 to 16384";
+/// The most weights of a network: more would not fit in the memory of a node.
+const MAX_WEIGHTS: usize = 1 << 32;
 
-/// The most weights of a network.
-const MAX_WEIGHTS: u128 = 1 << 32;
-
-/// Refuses networks with too many weights, by the channels of their layers.
-fn check_size(channels: &[usize], of_images: usize) -> Result<(), KeyError> {
-    let widths = channels.iter().map(|&channels| channels as u128);
-    let weights: u128 =
-        std::iter::once(of_images as u128).chain(widths.clone()).zip(widths).map(|(from, to)| 9 * from * to).sum();
+/// Refuses networks with too many weights.
+fn check_size(architecture: &Architecture) -> Result<(), KeyError> {
+    // With all channels and layers that are allowed, the number of weights fits into 64 bits.
+    let weights = architecture.head;
     if weights > MAX_WEIGHTS {
-        return Err(KeyError::table(format!(
-            "has up to {weights} weights; at most {MAX_WEIGHTS} are possible: use fewer channels"
-        )));
+        return Err(KeyError::table(format!("has {weights} weights; at most {MAX_WEIGHTS} are possible: use fewer channels")));
     }
     Ok(())
 }
@@ -173,7 +167,8 @@ fn refuse_single_pixels(architecture: &Architecture) -> Result<(), KeyError> {
         Some(unit) => Err(KeyError::invalid(
             "normalization",
             format!(
-                "= \"filter_response\" needs images of several pixels, and layer {} has one: use \"none\" or fewer strides",
+                "= \"filter_response\" needs images of several pixels, and the output of layer {} has one: use \"none\", larger images, \
+                 or fewer layers that halve the image",
                 unit + 1
             ),
         )),
@@ -181,20 +176,15 @@ fn refuse_single_pixels(architecture: &Architecture) -> Result<(), KeyError> {
 }
 
 impl ResnetSettings {
-    fn channels(&self) -> Vec<usize> {
-        (0..3)
-            .flat_map(|stage| std::iter::repeat_n(self.width.saturating_mul(1 << stage), self.depth.min(MAX_LAYERS) / 3))
-            .collect()
-    }
-
     fn architecture(&self, mut architecture: Architecture) -> Result<Architecture, KeyError> {
-        in_range("width", self.width, (1..=MAX_CHANNELS / 4).contains(&self.width), "from 1 to 4096")?;
+        let most = MAX_CHANNELS / 4;
+        in_range("width", self.width, (1..=most).contains(&self.width), &format!("from 1 to {most}"))?;
         let is_depth = self.depth >= 8 && self.depth % 6 == 2 && self.depth <= MAX_LAYERS;
         in_range(
             "depth",
             self.depth,
             is_depth,
-            "6n + 2 for n blocks in each of three stages, at most 2000, such as 8, 20, 32 or 56",
+            &format!("6n + 2 for n blocks in each of three stages, at most {MAX_LAYERS}, such as 8, 20, 32 or 56"),
         )?;
         architecture.add_unit(self.width, 3, 1, self.normalization);
         for stage in 0..3 {
@@ -208,10 +198,6 @@ impl ResnetSettings {
 }
 
 impl ConvolutionalSettings {
-    fn channels(&self) -> Vec<usize> {
-        self.layers.iter().map(|layer| layer.channels).collect()
-    }
-
     fn architecture(&self, mut architecture: Architecture) -> Result<Architecture, KeyError> {
         if self.layers.is_empty() || self.layers.len() > MAX_LAYERS {
             return Err(KeyError::invalid(
@@ -221,7 +207,8 @@ impl ConvolutionalSettings {
         }
         for (number, layer) in self.layers.iter().enumerate() {
             let key = |name: &str| format!("layers.{number}.{name}");
-            in_range(&key("channels"), layer.channels, (1..=MAX_CHANNELS).contains(&layer.channels), CHANNELS)?;
+            let channels = format!("from 1 to {MAX_CHANNELS}");
+            in_range(&key("channels"), layer.channels, (1..=MAX_CHANNELS).contains(&layer.channels), &channels)?;
             in_range(&key("size"), layer.size, matches!(layer.size, 1 | 3), "1 or 3")?;
             in_range(&key("stride"), layer.stride, matches!(layer.stride, 1 | 2), "1 or 2")?;
             architecture.add_unit(layer.channels, layer.size, layer.stride, self.normalization);
