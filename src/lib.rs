@@ -18,7 +18,7 @@
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `text`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `log`, `metrics`, `models`, `partial`, `text`, `number` |
-//! | [`plots`] | figures of runs as SVG and PNG; with the cargo feature `plots` | `results`, `metrics`, `number` |
+//! | [`plots`] | figures of runs as SVG and PNG; with the cargo feature `plots` | `results`, `metrics`, `text`, `number` |
 //! | [`guide`] | documentation: from an idea to a run | nothing |
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |

@@ -11,9 +11,9 @@ pub fn start() {
         return;
     }
     let mut command = Command::new("mpirun");
-    command.args(["-n", "2"]).arg(std::env::current_exe().unwrap());
+    command.args(["--oversubscribe", "-n", "2"]).arg(std::env::current_exe().unwrap());
     for variable in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OPENBLAS_NUM_THREADS"] {
         command.env(variable, "1");
     }
-    std::process::exit(command.status().expect("mpirun is not on the PATH").code().unwrap_or(1));
+    std::process::exit(command.status().expect("cannot start mpirun").code().unwrap_or(1));
 }

@@ -105,11 +105,16 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
     Ok(figures)
 }
 
-/// Draws a figure of each metric of a sweep, with a line for each setting, and prints the names of the files.
+/// Draws a figure of each metric of a sweep, with a line for each setting, and reports the files on standard error.
 fn draw_sweep(args: &PlotArgs) -> anyhow::Result<()> {
     let path = args.run.display();
     ensure!(
-        args.kinds.is_empty() && args.parameter.is_empty() && args.pair.is_empty() && args.per.is_empty() && !args.details,
+        args.kinds.is_empty()
+            && args.parameter.is_empty()
+            && args.pair.is_empty()
+            && args.per.is_empty()
+            && args.interval.is_none()
+            && !args.details,
         "{path}: this folder holds several runs, whose figures show metrics: name one of them to draw more, or see `mpibayes compare --reliability`"
     );
     let SeveralRuns { paths, results } = SeveralRuns::open(std::slice::from_ref(&args.run))?;
@@ -170,7 +175,7 @@ pub(super) fn draw_reliability(
     write_comparison(ComparisonFigure::reliability(comparison, runs)?, picture, output)
 }
 
-/// Draws the coefficients of runs as a forest plot, or only these terms, and returns what to report about it.
+/// Draws the coefficients of runs as a forest plot, those of `terms` if there are any, and returns what to report about it.
 ///
 /// # Errors
 /// When no run has such a term, or a file cannot be written.
@@ -228,20 +233,18 @@ fn write_comparison(drawn: ComparisonFigure, picture: &PictureArgs, output: &Pat
     Ok(notes)
 }
 
-/// Writes a figure to `stem` with the extension of each format, replacing existing files, and returns the files.
+/// Writes a figure to `output`, a file or a path to which the extension of each format is added. Replaces existing files, and returns the files.
 ///
 /// # Errors
 /// When the figure does not fit its size, or a file cannot be written.
-fn write(picture: &PictureArgs, figure: &Figure, stem: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let named = Format::of(stem);
-    let bare = || Figure {
-        title: String::new(),
-        subtitle: String::new(),
-        caption: String::new(),
-        remark: String::new(),
-        ..figure.clone()
+fn write(picture: &PictureArgs, figure: &Figure, output: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let named = Format::of(output);
+    let drawing = if picture.bare {
+        let (title, subtitle, caption, remark) = Default::default();
+        Figure { title, subtitle, caption, remark, ..figure.clone() }.draw(picture.size)?
+    } else {
+        figure.draw(picture.size)?
     };
-    let drawing = if picture.bare { bare().draw(picture.size)? } else { figure.draw(picture.size)? };
     let mut files = Vec::new();
     for format in [Format::Svg, Format::Png] {
         let wanted = match (picture.format.as_slice(), named) {
@@ -253,9 +256,14 @@ fn write(picture: &PictureArgs, figure: &Figure, stem: &Path) -> anyhow::Result<
             continue;
         }
         let path = match named {
-            Some(_) => stem.with_extension(format.extension()),
+            Some(_) => output.with_extension(format.extension()),
             // The point in a name such as `alpha0.5` does not begin an extension.
-            None => PathBuf::from(format!("{}.{}", stem.display(), format.extension())),
+            None => {
+                let mut name = output.as_os_str().to_owned();
+                name.push(".");
+                name.push(format.extension());
+                PathBuf::from(name)
+            }
         };
         let content = match format {
             Format::Svg => drawing.svg().as_bytes().to_vec(),

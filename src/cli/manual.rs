@@ -5,7 +5,6 @@ use super::output::print;
 use anyhow::Context;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,17 +13,20 @@ const SIGNALS: [(&str, &str); 3] = [
     (
         "SIGUSR1, SIGTERM, SIGINT",
         "Finish the tasks in progress, save a checkpoint and end with exit code 75. Under mpirun, send SIGUSR1 to mpirun, which forwards it \
-         to all ranks and waits: on SIGTERM and Ctrl-C, mpirun kills the ranks about a second later, and the last checkpoint counts.",
+         to all ranks and waits: on SIGTERM and Ctrl-C, mpirun kills the ranks about a second later, and the run resumes from its last checkpoint.",
     ),
     ("SIGHUP", "The same, when the terminal is closed. Under nohup it is ignored."),
-    ("a second SIGINT", "Ends a single process at once. The last checkpoint counts."),
+    ("a second SIGINT", "Ends a single process at once. The run resumes from its last checkpoint."),
 ];
 
-/// The files of a run.
+/// The most important files of a run.
 const FILES: [(&str, &str); 6] = [
     ("RUN/config.toml", "The run with all of its settings."),
     ("RUN/data.digest", "The digest of the data. A job locks this file while it uses the folder."),
-    ("RUN/result.h5", "The results, as HDF5. ArviZ and xarray open it as netCDF. It is complete at any time."),
+    (
+        "RUN/result.h5",
+        "The results, as HDF5. ArviZ and xarray open it as netCDF. It is replaced as a whole, so it can be read at any time.",
+    ),
     (
         "RUN/checkpoint.bin",
         "The state from which an unfinished run resumes. RUN/checkpoint.previous.bin is the one before it, for the case that \
@@ -45,9 +47,9 @@ pub struct ManArgs {
     /// Write all pages to this folder: mpibayes.1, mpibayes-run.1, ... [default: print mpibayes.1]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// The subcommand whose page is printed [default: that of the program]
+    /// The command whose page is printed, such as run, or import table [default: the program]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
-    pub command: Option<String>,
+    pub command: Vec<String>,
 }
 
 /// Prints the manual page, or writes all pages.
@@ -59,9 +61,8 @@ pub fn run(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
     command.build();
     match &args.output {
         None => {
-            let chosen = args.command.as_ref().map_or(Some(&command), |name| command.find_subcommand(name));
-            let chosen =
-                chosen.with_context(|| format!("there is no subcommand {:?}", args.command.as_deref().unwrap_or_default()))?;
+            let chosen = args.command.iter().try_fold(&command, |command, name| command.find_subcommand(name));
+            let chosen = chosen.with_context(|| format!("there is no subcommand {:?}", args.command.join(" ")))?;
             print(&String::from_utf8_lossy(&page(chosen)?))?
         }
         Some(folder) => {
@@ -114,7 +115,6 @@ fn page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
         rest.control("SH", ["SEE ALSO"]).text([bold("mpibayes"), roman("(1)")]);
     }
     rest.to_writer(&mut text)?;
-    text.flush()?;
     Ok(text)
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn every_command_has_a_page_with_its_sections() {
         let folder = tempfile::tempdir().unwrap();
-        run(&ManArgs { output: Some(folder.path().to_owned()), command: None }, Cli::command()).unwrap();
+        run(&ManArgs { output: Some(folder.path().to_owned()), command: Vec::new() }, Cli::command()).unwrap();
         let read = |name: &str| std::fs::read_to_string(folder.path().join(format!("{name}.1"))).unwrap();
         let names: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
         for name in &names {

@@ -32,11 +32,6 @@ impl Section {
         self.keys.iter().any(|known| known.name == key)
     }
 
-    /// Whether a key of this name means something else here than in other sections and programs: `draws` of `[cluster]` is no number.
-    fn has_another(&self, key: &str) -> bool {
-        self.path == ["cluster"] && key == "draws"
-    }
-
     fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|key| key.name)
     }
@@ -110,7 +105,7 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// The documentation of a key shows the forms of its values.
+    /// The message for a value of the wrong form: it quotes the documentation of the key, which shows the right forms.
     fn wrong_form(&self, path: &[String], found: &str, expected: &str) -> String {
         match self.documented(path) {
             Some(Key { name, doc }) => format!("= {found} is not understood. `{name}`: {doc}"),
@@ -140,9 +135,6 @@ impl<'a> Hints<'a> {
     /// What a key of this name in a section is called here, if other programs use the name.
     fn meant(&self, key: &str, section: &[&str]) -> Option<String> {
         let in_section = |place: &Section, name: &str| {
-            if place.path != section && place.has_another(name) {
-                return None;
-            }
             let Key { name, doc } = place.keys.iter().find(|known| known.name == name)?;
             let place = if place.path == section { String::new() } else { format!(" {}", in_words(&place.path)) };
             Some(format!("Did you mean `{name}`{place}? It is: {doc}"))
@@ -183,11 +175,14 @@ impl<'a> Hints<'a> {
         };
         let others = || self.sections.iter().filter(|other| other.path != section);
         // The right word in the wrong section says more than a similar word in the right one.
-        if let Some(other) = others().find(|other| other.has(key) && !other.has_another(key)) {
+        if let Some(other) = others().find(|other| other.has(key)) {
             return format!("{not}. Did you mean `{key}` {}?", in_words(&other.path));
         }
         if let Some(meant) = self.meant(key, &section) {
             return format!("{not}. {meant}");
+        }
+        if let Some(nested) = self.nested(key) {
+            return format!("{not}. {nested}");
         }
         let sections = ["data", "model", "method", "evaluate", "cluster", "sweep"];
         let candidates: Vec<&str> = match is_section {
@@ -197,9 +192,6 @@ impl<'a> Hints<'a> {
         if let Some(near) = nearest(key, candidates.iter().copied()) {
             let near = if is_section { format!("[{near}]") } else { format!("`{near}`") };
             return format!("{not}. Did you mean {near}?");
-        }
-        if let Some(nested) = self.nested(key) {
-            return format!("{not}. {nested}");
         }
         if let Some((kind, name)) = self.registry.owner_of(key) {
             return format!("{not}. It belongs to the {kind} \"{name}\"");

@@ -190,7 +190,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let class_counts = data.and_then(|(_, open)| D::class_counts(run, open));
     let mut pointwise_rows = 0;
     if let Some(((file, _), split)) = data.zip(D::pointwise(run)) {
-        match pointwise::note_on_rows(file.len(split), D::temperature(run).unwrap_or(1.0)) {
+        match pointwise::note_if_nothing_is_kept(file.len(split), D::temperature(run).unwrap_or(1.0)) {
             Some(note) => notes.push(note),
             None => pointwise_rows = file.len(split),
         }

@@ -59,7 +59,7 @@ pub struct Pointwise {
 }
 
 /// The log-likelihood of each row at each draw, the targets, and targets drawn from the model if it can draw them. Every rank calls this;
-/// rank 0 passes the result file and gets the arrays, or none where none can be kept, and then prints why. `goes_on` gets the progress after each
+/// rank 0 passes the result file and gets the arrays, or `Nothing` if none can be kept; the reason was printed, here or before the run. `goes_on` gets the progress after each
 /// block, and the seconds of the longest block so far; if it says no on rank 0, the computation ends on all ranks.
 ///
 /// # Errors
@@ -97,16 +97,16 @@ pub fn pointwise_arrays<F: Real>(
         let theta = Array2::from_shape_vec((block.len(), model.dim()), theta)
             .map_err(|error| JobError::Prediction(format!("the draws of the posterior: {error}")))?;
         let sharing = RowSharing::new(rows, block.len(), ranks.count() as usize);
-        for first in (0..rows).step_by(sharing.rows()) {
+        for first in (0..rows).step_by(sharing.rows_at_once()) {
             let began = Instant::now();
             let own = sharing.rows_of(first, rows, ranks.rank() as usize);
-            let block_of_rows = ranks.agree(written.and_then(|()| computation.rows(theta.view(), own, number)))?;
+            let block_of_rows = ranks.agree(written.and_then(|()| computation.evaluate(theta.view(), own, number)))?;
             let collected = [&block_of_rows.log_likelihood, &block_of_rows.predictive, &block_of_rows.targets].map(|values| {
                 let pieces = ranks.collect(bytemuck::cast_slice(values)).concat();
                 bytemuck::pod_collect_to_vec::<u8, f64>(&pieces)
             });
             written = writer.as_mut().map_or(Ok(()), |writer| writer.write([*chain, block.start, first], block.len(), collected));
-            let done = number * rows as u64 + (first + sharing.rows()).min(rows) as u64;
+            let done = number * rows as u64 + (first + sharing.rows_at_once()).min(rows) as u64;
             let progress = Progress { done, total: (blocks.len() * rows) as u64 };
             longest = longest.max(began.elapsed().as_secs_f64());
             if progress.left() > 0 && ranks.broadcast(&[u8::from(goes_on(progress, longest))]) == [0] {
@@ -139,8 +139,8 @@ pub(super) fn kept_values(rows: u64, draws: u64) -> u64 {
     rows.saturating_mul(draws).min(MAX_VALUES as u64)
 }
 
-/// The remark, before a run, that nothing can be kept of this many rows, if that is so.
-pub(super) fn note_on_rows(rows: usize, temperature: f64) -> Option<String> {
+/// Why nothing will be kept with this many rows at this temperature, as a remark to print before the run; none if something will.
+pub(super) fn note_if_nothing_is_kept(rows: usize, temperature: f64) -> Option<String> {
     let why = match temperature {
         1.0 if rows > 0 => return None,
         1.0 => "there are no test rows".to_owned(),
@@ -159,7 +159,7 @@ fn kept_draws(file: &ResultFile, rows: usize, split: Split, temperature: f64) ->
         log::note(&kept_nothing(&why));
         Ok(None)
     };
-    if note_on_rows(rows, temperature).is_some() {
+    if note_if_nothing_is_kept(rows, temperature).is_some() {
         return Ok(None);
     }
     let lengths = file.lengths(POSTERIOR)?;
@@ -192,7 +192,7 @@ fn draw_blocks(chains: usize, draws: usize, parameters: usize) -> Vec<(usize, Ra
     (0..chains).flat_map(of_chain).collect()
 }
 
-/// How the ranks share consecutive rows: each that takes part computes as many of them, and fewer at the end.
+/// How the ranks share consecutive rows: each rank that takes part computes equally many; the last may have fewer.
 struct RowSharing {
     ranks: usize,
     rows_of_rank: usize,
@@ -205,13 +205,13 @@ impl RowSharing {
         Self { ranks, rows_of_rank: (at_once / ranks).min(rows.div_ceil(ranks)).max(1) }
     }
 
-    fn rows(&self) -> usize {
+    fn rows_at_once(&self) -> usize {
         self.ranks * self.rows_of_rank
     }
 
-    /// The rows of a rank among those from `first` on; none for ranks that do not take part.
-    fn rows_of(&self, first: usize, all: usize, rank: usize) -> Range<usize> {
-        let place = |rank: usize| (first + rank.min(self.ranks) * self.rows_of_rank).min(all);
+    /// The rows of a rank among those from `first` to `end`; none for ranks that do not take part.
+    fn rows_of(&self, first: usize, end: usize, rank: usize) -> Range<usize> {
+        let place = |rank: usize| (first + rank.min(self.ranks) * self.rows_of_rank).min(end);
         place(rank)..place(rank + 1)
     }
 }
@@ -222,7 +222,7 @@ struct Computation<'a, F> {
     dataset: &'a Dataset,
     split: Split,
     seed: Seed,
-    /// The model's target is that of the data · `scale` + `offset`.
+    /// The model's target is y · `scale` + `offset`, with y in the units of the data.
     scale: f64,
     offset: f64,
     weight_column: Option<usize>,
@@ -249,11 +249,11 @@ impl<'a, F: Real> Computation<'a, F> {
     }
 
     /// Evaluates rows on all threads; `block` numbers the block of draws, for its random numbers.
-    fn rows(&self, theta: ArrayView2<F>, rows: Range<usize>, block: u64) -> Result<RowsAtDraws, JobError> {
+    fn evaluate(&self, theta: ArrayView2<F>, rows: Range<usize>, block: u64) -> Result<RowsAtDraws, JobError> {
         let rows: Vec<usize> = rows.collect();
         let size = rows.len().div_ceil(rayon::current_num_threads()).max(1);
         let parts: Vec<RowsAtDraws> =
-            rows.par_chunks(size).map(|rows| self.rows_on_thread(theta, rows, block)).collect::<Result<_, _>>()?;
+            rows.par_chunks(size).map(|rows| self.evaluate_on_thread(theta, rows, block)).collect::<Result<_, _>>()?;
         let mut all = RowsAtDraws::default();
         for part in parts {
             all.log_likelihood.extend(part.log_likelihood);
@@ -263,7 +263,7 @@ impl<'a, F: Real> Computation<'a, F> {
         Ok(all)
     }
 
-    fn rows_on_thread(&self, theta: ArrayView2<F>, rows: &[usize], block: u64) -> Result<RowsAtDraws, JobError> {
+    fn evaluate_on_thread(&self, theta: ArrayView2<F>, rows: &[usize], block: u64) -> Result<RowsAtDraws, JobError> {
         let Self { model, dataset, split, seed, scale, offset, weight_column } = *self;
         let mut found = RowsAtDraws::default();
         let mut scratch = Scratch::new();
@@ -272,7 +272,7 @@ impl<'a, F: Real> Computation<'a, F> {
         shard.blocks(&mut scratch, |own, batch, scratch| {
             let Batch { x, y } = batch;
             let mut x = CowArray::from(x);
-            // The weight of a row is how often it counts in the posterior; test rows are not in it.
+            // Test rows are no part of the posterior, so their weights are 1.
             if let Some(column) = weight_column.filter(|_| split == Split::Test) {
                 x.column_mut(column).fill(F::one());
             }
@@ -280,7 +280,7 @@ impl<'a, F: Real> Computation<'a, F> {
             for (place, row) in own.enumerate() {
                 let one = batch.slice(place..place + 1);
                 model.loss(theta, one, &mut losses, scratch);
-                // The loss is −weight · log p of the model's target; the density in the units of the data is `scale` times as large.
+                // The loss is −weight · log p of the model's target. The density of y is `scale` times as large.
                 let weight = weight_column.map_or(1.0, |column| one.x[[0, column]].f64());
                 found.log_likelihood.extend(losses.iter().map(|loss| weight * scale.ln() - loss));
                 found.targets.push((one.y[0].f64() - offset) / scale);
@@ -394,11 +394,11 @@ mod tests {
         for (rows, draws, ranks) in [(1, 1, 1), (10, 4000, 4), (1000, 1 << 21, 3), (17, 1 << 23, 4), (100_000, 1300, 7)] {
             let sharing = RowSharing::new(rows, draws, ranks);
             let mut found = Vec::new();
-            for first in (0..rows).step_by(sharing.rows()) {
+            for first in (0..rows).step_by(sharing.rows_at_once()) {
                 (0..ranks).for_each(|rank| found.extend(sharing.rows_of(first, rows, rank)));
             }
             assert_eq!(found, (0..rows).collect::<Vec<_>>(), "{rows} rows, {draws} draws, {ranks} ranks");
-            assert!(sharing.rows() == 1 || sharing.rows() * draws <= BLOCK_VALUES);
+            assert!(sharing.rows_at_once() == 1 || sharing.rows_at_once() * draws <= BLOCK_VALUES);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::data::{DataFile, refuse_kind};
 use super::error::JobError;
 use super::notes::notes_on_rows;
-use super::pointwise::{Pointwise, PointwiseOutcome, note_on_rows, pointwise_arrays};
+use super::pointwise::{Pointwise, PointwiseOutcome, note_if_nothing_is_kept, pointwise_arrays};
 use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
@@ -145,7 +145,7 @@ impl JobData for Table {
         // Rank 0 alone prints notes, and reads rows for them.
         notes.extend(dataset.iter().filter(|_| ranks.is_root()).flat_map(|dataset| notes_on_rows(run, dataset)));
         if let Some(dataset) = dataset.filter(|_| run.evaluate.pointwise) {
-            notes.extend(note_on_rows(dataset.rows(run.evaluate.pointwise_rows), run.settings.temperature));
+            notes.extend(note_if_nothing_is_kept(dataset.rows(run.evaluate.pointwise_rows), run.settings.temperature));
         }
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);

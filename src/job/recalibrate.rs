@@ -8,7 +8,7 @@ use super::prepare::JobData;
 use super::problem::{counted_once, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{scores_at, scores_grid};
-use super::start::{job_options, open_on_all};
+use super::start::{job_options, open_on_all, start_threads};
 use super::tune::TUNING;
 use crate::cluster::JobOptions;
 use crate::cluster::record::Extents;
@@ -61,7 +61,7 @@ pub fn recalibrate(
     } else {
         Ok(())
     })?;
-    let options = job_options(run, ranks, folder).without_stores();
+    let options = job_options(run, start_threads(run, ranks), folder).without_stores();
     let scored = counted_once(&problem, run.method.sharing());
     let read = |file| Draws::read(file, parameters, data.as_ref());
     let before = ranks.agree(file.map(read).transpose())?;

@@ -5,6 +5,7 @@ use crate::data::{Dataset, Shard, ShardAssignment, Split};
 use crate::methods::Sharing;
 use crate::methods::common::problem::OpenShard;
 use crate::number::Real;
+use crate::text::{count, counted};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,15 +31,15 @@ pub(super) fn open_assigned<F: Real>(
             return Ok(shard.clone());
         }
         let first = agent as usize / together * together;
-        let neighbors = first..first + together;
+        let neighbors = first..(first + together).min(assignment.agents());
         let rows: Vec<Vec<usize>> = neighbors.clone().map(|agent| assignment.rows(agent)).collect();
         let shards = dataset.read_shards(split, &rows)?;
         opened.extend(neighbors.zip(shards).map(|(agent, shard)| (agent as AgentId, shard)));
-        Ok(opened.get(&agent).cloned().ok_or("an agent has no shard")?)
+        Ok(opened.get(&agent).cloned().ok_or_else(|| format!("agent {agent} has no shard"))?)
     })
 }
 
-/// The rows of a model that brings its own: row i holds the number i. Agents get blocks of them, or all share them.
+/// The rows of a model that needs no data file: row i is the number i. Agents get blocks of them, or all share them.
 pub(super) fn own_rows<F: Real>(rows: usize, agents: u32, sharing: Sharing) -> OpenShard<F> {
     Arc::new(move |agent| {
         let (shard, shards) = (sharing.shard(agent as usize), sharing.shards(agents as usize));
@@ -52,13 +53,8 @@ pub(super) fn own_rows<F: Real>(rows: usize, agents: u32, sharing: Sharing) -> O
 /// The sizes of shards for people, such as ` of 30 to 31 rows`.
 pub(super) fn describe_sizes(sizes: impl Iterator<Item = usize> + Clone, entry: &str) -> String {
     match (sizes.clone().min(), sizes.max()) {
-        (Some(least), Some(most)) if least == most => format!(" of {}", count(most, entry)),
-        (Some(least), Some(most)) => format!(" of {least} to {}", count(most, entry)),
+        (Some(least), Some(most)) if least == most => format!(" of {}", counted(most, entry)),
+        (Some(least), Some(most)) => format!(" of {} to {}", count(least), counted(most, entry)),
         _ => String::new(),
     }
-}
-
-/// A number of things: `1 agent`, `4 agents`.
-pub(super) fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -7,14 +7,14 @@ use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
 use super::resume::{Entered, enter};
 use super::scoring::ScoringContext;
-use super::shards::count;
 use super::tune::Tuned;
 use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
-use crate::cluster::JobOptions;
 use crate::cluster::placement::{Place, oversubscription};
+use crate::cluster::{JobOptions, Outcome};
 use crate::config::{DrawTransport, Dtype, Registry, Run, RunFileKind, RunOf, RunSettings};
 use crate::random::Seed;
-use crate::results::{CheckpointParts, RunFolder, RunInfo, Spool, Stage};
+use crate::results::{CheckpointParts, ResultFile, RunFolder, RunInfo, Spool, Stage};
+use crate::text::counted;
 use std::sync::Arc;
 
 /// Carries out a run to its end, or until it is stopped. Every rank calls this.
@@ -62,9 +62,10 @@ where
         }
         return Ok(());
     }
-    let mut options = job_options(run, ranks, folder);
+    let threads = start_threads(run, ranks);
+    let mut options = job_options(run, threads, folder);
     notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
-    let tuned = match D::tune(run, open, ranks, &options.without_stores(), folder) {
+    let tuned = match D::tune(run, open, ranks, &options, folder) {
         // Only this rank knows of a fault: `agree` would wait for ranks that are still at work.
         Err(fault @ JobError::Fault(_)) => return Err(fault),
         tuned => ranks.agree(tuned)?,
@@ -81,7 +82,7 @@ where
     };
     let parts = Arc::new(checkpoint_parts(ranks, folder));
     options.states = Some(parts.clone());
-    options.store = match run.cluster.draws {
+    options.store = match run.cluster.draw_transport {
         DrawTransport::Messages => None,
         DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), parts.job(), ranks.rank()))),
     };
@@ -108,7 +109,7 @@ pub(super) fn open_on_all<D: JobData>(run: &RunOf<D>, ranks: &Ranks) -> Result<O
     Ok(data)
 }
 
-/// Whether this rank sees the data of rank 0.
+/// Checks that the data of this rank are those of rank 0.
 fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     match data {
         Some(data) if data.digest() != root => {
@@ -118,7 +119,7 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     }
 }
 
-/// A note about each host with more threads than cores, where each rank has this many threads. Every rank calls this.
+/// A note for each host on which the ranks, with this many threads each, have more threads than there are cores. Every rank calls this.
 pub fn notes_on_placement(ranks: &Ranks, threads: usize) -> Vec<String> {
     if matches!(ranks, Ranks::Virtual(_)) {
         return Vec::new();
@@ -137,14 +138,20 @@ pub fn threads_of(wanted: usize, ranks: &Ranks) -> usize {
     }
 }
 
-/// How a run uses the machine. Starts the threads of this process.
-pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
-    let cluster = &run.cluster;
-    let threads = threads_of(cluster.threads, ranks);
-    // Virtual ranks carry out one task after the other, and each must take as long as if the other cores were busy.
+/// Starts the threads of this process, and returns how many a rank has.
+pub(super) fn start_threads<D: RunFileKind>(run: &RunOf<D>, ranks: &Ranks) -> usize {
+    let threads = threads_of(run.cluster.threads, ranks);
+    // Virtual ranks carry out their tasks one after the other in this process. One thread, because a task must take as long as on a rank whose
+    // other cores are busy.
     let pool = if matches!(ranks, Ranks::Virtual(_)) { 1 } else { threads };
-    // Fails if the pool is there already: it has the size of the first run of this process, which all have.
+    // Fails if an earlier run of this process has started the pool, which then has the right size: `cluster.threads` cannot vary within a process.
     drop(rayon::ThreadPoolBuilder::new().num_threads(pool).build_global());
+    threads
+}
+
+/// How a run uses the machine.
+pub(super) fn job_options<D: RunFileKind>(run: &RunOf<D>, threads: usize, folder: &RunFolder) -> JobOptions {
+    let cluster = &run.cluster;
     JobOptions {
         threads,
         dedicated: cluster.dedicated,
@@ -172,9 +179,9 @@ fn carry_out<D: RunFileKind>(
         "{} on the model {}: {}{sizes}, {} × {}{}",
         run.method.name(),
         run.model_name(),
-        count(settings.agents() as usize, "agent"),
-        count(ranks.count() as usize, "rank"),
-        count(options.threads, "thread"),
+        counted(settings.agents(), "agent"),
+        counted(ranks.count(), "rank"),
+        counted(options.threads, "thread"),
         idle(ranks.count(), settings.agents(), cluster.dedicated)
     );
     let mut saved = whole_checkpoint(ranks, folder, parts)?;
@@ -202,7 +209,7 @@ fn carry_out<D: RunFileKind>(
     }
     let scored = match scoring {
         Some(scoring) if finished => {
-            let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
+            let file = open_results(outcome.as_ref(), folder);
             scoring(file, &mut ScoringContext { ranks, options: &score_options, folder })?
         }
         _ => None,
@@ -212,7 +219,7 @@ fn carry_out<D: RunFileKind>(
     }
     let pointwise = match pointwise {
         Some(pointwise) if finished => {
-            let file = outcome.as_ref().map(|_| folder.open_results().map_err(JobError::from)).transpose();
+            let file = open_results(outcome.as_ref(), folder);
             pointwise(ranks.agree(file)?.as_ref(), ranks, folder)?
         }
         _ => None,
@@ -225,7 +232,7 @@ fn carry_out<D: RunFileKind>(
         folder.add_arrays(observed);
         by_draw.into_iter().for_each(|(group, file)| folder.add_large_arrays(group, file));
     }
-    if outcome.finished {
+    if finished {
         let grids = final_arrays(folder, &outcome)?;
         grids.into_iter().chain(scored).for_each(|grid| folder.add_arrays(grid));
     }
@@ -233,11 +240,16 @@ fn carry_out<D: RunFileKind>(
     Ok(())
 }
 
+/// The result file, on the rank that has the outcome.
+fn open_results(outcome: Option<&Outcome>, folder: &RunFolder) -> Result<Option<ResultFile>, JobError> {
+    Ok(outcome.map(|_| folder.open_results()).transpose()?)
+}
+
 /// A remark on ranks without agents.
 fn idle(ranks: u32, agents: u32, dedicated: bool) -> String {
     let hosts = ranks.saturating_sub(u32::from(dedicated && ranks > 1));
     match hosts.checked_sub(agents) {
         None | Some(0) => String::new(),
-        Some(idle) => format!(" ({} without an agent: agents = {hosts} would use all)", count(idle as usize, "rank")),
+        Some(idle) => format!(" ({} without an agent: agents = {hosts} would use all)", counted(idle, "rank")),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, series};
-use super::parameters::counted;
 use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
+use crate::text::counted;
 
 /// At most this many variables are in the caption.
 const NAMED: usize = 8;

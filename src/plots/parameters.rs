@@ -2,6 +2,7 @@
 
 use super::error::{PlotError, Result};
 use crate::results::{Samples, Values};
+use crate::text::counted;
 
 /// The parameters of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,11 +139,6 @@ pub(super) fn column(samples: &Samples, index: usize) -> Vec<Vec<f64>> {
         Values::I32(values) => f64::from(values[[chain, draw, index]]),
     };
     (0..chains).map(|chain| (0..draws).map(|draw| value(chain, draw)).collect()).collect()
-}
-
-/// A count with its noun: `1 draw`, `20 draws`.
-pub(super) fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

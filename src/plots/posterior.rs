@@ -4,10 +4,11 @@ use super::canvas::Stroke;
 use super::density::{bandwidth, density, shares};
 use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
-use super::parameters::{Selection, column, counted};
+use super::parameters::{Selection, column};
 use super::ticks::drawable;
 use crate::metrics::convergence::quantile;
 use crate::results::Samples;
+use crate::text::counted;
 
 const MAX_PANELS: usize = 12;
 /// If there are more chains, all are gray, with the density of all draws on top.

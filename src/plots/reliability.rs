@@ -3,9 +3,9 @@
 use super::canvas::Stroke;
 use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
-use super::parameters::counted;
 use crate::metrics::{Bin, Classification};
 use crate::results::{METRICS, ResultFile, Table};
+use crate::text::counted;
 use std::collections::BTreeSet;
 
 /// The table of reliability bins.

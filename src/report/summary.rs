@@ -304,7 +304,8 @@ impl Summary {
                 0 => String::new(),
                 total => format!(" (round {} of {total})", self.rounds_done),
             };
-            text += &format!("not finished{rounds}: these are the results so far\n");
+            let without = if self.draws.is_empty() { ", without draws" } else { "" };
+            text += &format!("not finished{rounds}: these are the results so far{without}\n");
         }
         text += &self.description();
         text += &self.coefficients.as_ref().map(|coefficients| coefficients.text(all)).unwrap_or_default();

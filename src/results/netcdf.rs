@@ -47,7 +47,7 @@ fn write_c_string(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
 
 /// Creates a dimension of this length, whose coordinates count from 0.
 pub(super) fn dimension(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
-    let scale = group.new_dataset_builder().with_data(&counted(length)).obj_track_times(false).create(name)?;
+    let scale = group.new_dataset_builder().with_data(&coordinates(length)).obj_track_times(false).create(name)?;
     make_scale(&scale, name)
 }
 
@@ -78,10 +78,10 @@ pub(super) fn set_length(group: &Group, name: &str, length: usize) -> hdf5::Resu
         return Ok(());
     }
     scale.resize(length)?;
-    scale.write_raw(&counted(length))
+    scale.write_raw(&coordinates(length))
 }
 
-fn counted(length: usize) -> Vec<i64> {
+fn coordinates(length: usize) -> Vec<i64> {
     (0..).take(length).collect()
 }
 
@@ -216,11 +216,11 @@ pub(super) fn blocks(shape: &[usize]) -> Vec<Vec<Range<usize>>> {
         match block.iter().position(|range| range.len() > 1) {
             Some(axis) if block.iter().map(Range::len).product::<usize>() > BLOCK_VALUES => {
                 let Range { start, end } = block[axis];
-                let half = start + (end - start) / 2;
-                // The first half comes first.
-                for half in [half..end, start..half] {
+                let middle = start + (end - start) / 2;
+                // The last one that is pushed comes first.
+                for part in [middle..end, start..middle] {
                     let mut block = block.clone();
-                    block[axis] = half;
+                    block[axis] = part;
                     large.push(block);
                 }
             }
@@ -230,7 +230,7 @@ pub(super) fn blocks(shape: &[usize]) -> Vec<Vec<Range<usize>>> {
     small
 }
 
-/// Writes a column over an unlimited dimension, which is created if needed.
+/// Writes a column along an existing unlimited dimension; creates the column if needed.
 pub(super) fn write_column<T: H5Type>(group: &Group, name: &str, dimension: &str, values: &[T]) -> hdf5::Result<()> {
     let data = match group.link_exists(name) {
         true => group.dataset(name)?,

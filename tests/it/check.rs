@@ -97,6 +97,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         ),
         (with("batch = 6", "steps = 6"), "", "'method.steps' is not a key of dsvgd. It belongs to the method \"svgd\""),
         (with("batch = 6", "step = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
+        (dsgld("step = 0.1").replace("dsgld", "svgd"), "", "of svgd. Did you mean `optimizer.adagrad.step` in [method]?"),
         // What other programs call it.
         (with("batch = 6", "batch_size = 6"), "", "'method.batch_size' is not a key of dsvgd. Did you mean `batch`?"),
         (with("batch = 6", "learning_rate = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
@@ -592,6 +593,7 @@ fn old_names_are_refused_with_the_new_ones() {
         ("seed = 3", "dtype = \"f32\"", "'dtype' = \"f32\" is written \"float32\" now"),
         ("\"dsvgd\"", "\"u-dsvgd\"", "'method.name' = \"u-dsvgd\" is written \"u_dsvgd\" now"),
         ("[data]", "[evaluate]\nsingle = true\n[data]", "'evaluate.single' is called `per_particle` now"),
+        ("[data]", "[cluster]\ndraws = \"files\"\n[data]", "'cluster.draws' is called `draw_transport` now"),
     ] {
         let found = mistakes(&cli, &with(line, old), "");
         assert!(found.iter().any(|found| found.contains(says)), "{says} in {found:?}");

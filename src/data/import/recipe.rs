@@ -77,26 +77,26 @@ pub struct Recipe {
 
 /// A value because of which a row cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum UnusableValue {
+pub enum UnusableValue<'a> {
     /// It is missing, and the recipe does not fill it in.
     #[error("the value of {column:?} is missing")]
     Missing {
         /// The column.
-        column: String,
+        column: &'a str,
     },
     /// No training row has it.
     #[error("{column:?} has a value that no training row has; they have {}", listed(known))]
     UnknownLevel {
         /// The column.
-        column: String,
+        column: &'a str,
         /// The levels of training rows.
-        known: Vec<String>,
+        known: &'a [String],
     },
     /// The exposure is not positive.
     #[error("the exposure {column:?} is {value}: it must be positive")]
     Exposure {
         /// The column.
-        column: String,
+        column: &'a str,
         /// The exposure.
         value: f64,
     },
@@ -104,7 +104,7 @@ pub enum UnusableValue {
     #[error("the weight {column:?} is {value}: it cannot be negative")]
     Weight {
         /// The column.
-        column: String,
+        column: &'a str,
         /// The weight.
         value: f64,
     },
@@ -235,12 +235,12 @@ impl Recipe {
     ///
     /// # Errors
     /// A missing value that cannot be filled in; if there is none, the first other value that cannot be used.
-    pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), UnusableValue> {
+    pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), UnusableValue<'_>> {
         row.clear();
         let (mut offset, mut weight, mut group) = (None, None, None);
         let columns = || self.columns.iter().zip(values.iter().copied());
         if let Some((column, _)) = columns().find(|(column, value)| value.is_nan() && !self.fills_in(&column.r#use)) {
-            return Err(UnusableValue::Missing { column: column.name.clone() });
+            return Err(UnusableValue::Missing { column: &column.name });
         }
         for (UsedColumn { name, r#use }, value) in columns() {
             match r#use {
@@ -257,9 +257,9 @@ impl Recipe {
                 ColumnUse::Group(levels) => group = Some(value.min(levels.len() as f64)),
                 ColumnUse::Offset => offset = Some(value),
                 ColumnUse::Exposure if value > 0.0 => offset = Some(value.ln()),
-                ColumnUse::Exposure => return Err(UnusableValue::Exposure { column: name.clone(), value }),
+                ColumnUse::Exposure => return Err(UnusableValue::Exposure { column: name, value }),
                 ColumnUse::Weight if value >= 0.0 => weight = Some(value),
-                ColumnUse::Weight => return Err(UnusableValue::Weight { column: name.clone(), value }),
+                ColumnUse::Weight => return Err(UnusableValue::Weight { column: name, value }),
             }
         }
         row.extend(offset);
@@ -270,9 +270,8 @@ impl Recipe {
 }
 
 /// The index of a level that the levels have.
-fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, UnusableValue> {
+fn known_level<'a>(name: &'a str, levels: &'a [String], code: f64) -> Result<usize, UnusableValue<'a>> {
     // Codes are whole numbers below `MAX_LEVELS`.
     let code = code as usize;
-    let unknown = || UnusableValue::UnknownLevel { column: name.to_owned(), known: levels.to_vec() };
-    if code < levels.len() { Ok(code) } else { Err(unknown()) }
+    if code < levels.len() { Ok(code) } else { Err(UnusableValue::UnknownLevel { column: name, known: levels }) }
 }

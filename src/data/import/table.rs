@@ -183,7 +183,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<Vec<String>> 
                 Ok(false)
             }
             Err(UnusableValue::UnknownLevel { column, .. }) if split == Split::Test => {
-                *unknown.entry(column).or_default() += 1;
+                *unknown.entry(column.to_owned()).or_default() += 1;
                 Ok(false)
             }
             Err(what) => Err(what.to_string()),

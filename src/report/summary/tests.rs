@@ -94,9 +94,17 @@ fn an_unfinished_run_shows_its_progress() {
     write_run(&path, &info, &[], &[row("metrics", 7, None, &[("rmse", 2.0)])]).unwrap();
     let summary = read(folder.path());
     let shown = summary.to_string();
-    assert_eq!(shown.lines().nth(1), Some("not finished (round 7 of 12): these are the results so far"));
+    assert_eq!(shown.lines().nth(1), Some("not finished (round 7 of 12): these are the results so far, without draws"));
     assert!(shown.contains("\nlatest metrics (round 7)\n"), "{shown}");
     assert_eq!((summary.finished, summary.rounds_done), (false, 7));
+    let parts = vec![Part::new("weights", &[2])];
+    let values = Values::F32(Array3::zeros((1, 4, 2)));
+    let samples = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values };
+    write_run(&path, &info, &[samples], &[]).unwrap();
+    assert_eq!(
+        read(folder.path()).to_string().lines().nth(1),
+        Some("not finished (round 7 of 12): these are the results so far")
+    );
     // The control: a finished run.
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[]).unwrap();
     assert!(!read(folder.path()).to_string().contains("not finished"));
