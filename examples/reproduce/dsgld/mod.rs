@@ -96,7 +96,7 @@ pub const ROWS: &[Row] = &[
         quote: "samples from a mixture of the local posteriors with long trajectory lengths",
         claim: "4 agents with 2,000 rows each, step 2e-6: trajectories of 10,000 updates sample a mixture of the local posteriors, each \
                 raised to the power N/N_s, as the paper's Eq. (3) implies and its words do not say. Kolmogorov's distance of the ends of \
-                visits from that mixture; the literal mixture, without the power, is rejected.",
+                visits from that mixture; the literal mixture, without the power, is rejected by the ends of all seeds together.",
         differs: FLAT,
         files: &["dsgld/fig2-even"],
         run: |effort, files| figure2cd(effort, files),
@@ -488,8 +488,9 @@ const KOLMOGOROV: f64 = 2.23;
 
 fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let settings = settings_of(files, 0)?;
-    let (mut of_mixture, mut of_own, mut of_literal, mut measured) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut picture = None;
+    let (mut of_mixture, mut of_own, mut measured, mut picture) = (Vec::new(), Vec::new(), Vec::new(), None);
+    // The mixtures are so near that the ends of one seed do not always tell them apart: those of all seeds are put together.
+    let mut literal_levels = [Vec::new(), Vec::new()];
     for seed in 1..=effort.seeds {
         let setting = even(seed, &settings, effort, 80);
         let mean = |j: usize| setting.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / 8000.0;
@@ -514,7 +515,7 @@ fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             let local = |shard: &Array2<f64>| Normal::new(shard.column(j).mean()?, (shard.nrows() as f64).sqrt().recip()).ok();
             let locals: Vec<Normal> = setting.shards.iter().filter_map(local).collect();
             let literal = |value: f64| locals.iter().map(|law| law.cdf(value)).sum::<f64>() / 4.0;
-            of_literal.push(kolmogorov(ends.iter().map(|end| end.1[j]).collect(), literal));
+            literal_levels[j].extend(ends.iter().map(|end| literal(end.1[j])));
             of_own.push(kolmogorov(ends.iter().map(|(agent, end)| laws[*agent as usize].cdf(end[j])).collect(), |u| u));
         }
         picture.get_or_insert_with(|| {
@@ -533,6 +534,7 @@ fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         });
         measured.push(setting.measured(&recording));
     }
+    let of_literal = literal_levels.map(|levels| kolmogorov(levels, |u| u));
     let bound = format!("each < {KOLMOGOROV}");
     let mut numbers = vec![
         // One end of each shard in a round: the distance is smaller than that of independent draws, and the bound exceeded more rarely.
@@ -542,13 +544,15 @@ fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             bound.clone(),
         ),
         ("distance of ends from the law of their own shard, likewise".into(), list(&of_own), bound),
-        ("distance of ends from the literal mixture, likewise".into(), list(&of_literal), format!("most > {KOLMOGOROV}")),
+        (
+            "distance of the ends of all seeds from their literal mixtures, two coordinates, likewise".into(),
+            list(&of_literal),
+            format!("each > {KOLMOGOROV}"),
+        ),
     ];
     numbers.extend(spreads(&measured, true));
     let close = of_mixture.iter().chain(&of_own).all(|distance| *distance < KOLMOGOROV);
-    // The two mixtures are so near that the ends of one seed do not always tell them apart.
-    let is_far = |distance: &&f64| **distance > KOLMOGOROV;
-    let far = of_literal.iter().filter(is_far).count() * 2 > of_literal.len();
+    let far = of_literal.iter().all(|distance| *distance > KOLMOGOROV);
     Ok(Outcome { picture, ..judged(close && far && follows(&measured, true), numbers) })
 }
 
