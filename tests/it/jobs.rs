@@ -135,7 +135,7 @@ fn a_timeline_has_the_tasks_of_all_agents_and_the_ranks_add_up() {
 #[test]
 fn events_survive_a_job_that_is_killed_and_one_that_is_stopped() {
     let cli = cli_with_run();
-    let run = "run run.toml --set method.rounds=6000 --output run";
+    let run = "run run.toml --set method.rounds=2000 --output run";
     let mut running = cli.mpirun(2, run).start();
     wait_for_checkpoint(&cli, &mut running, "run");
     running.signal(libc::SIGKILL);

@@ -99,7 +99,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
     // A run that has not finished is resumed without its run file, but not to another end.
-    cli.stop("half", || cli.alone("run chains.toml --set method.ess=100000 --output half"));
+    cli.stop("half", || cli.alone("run chains.toml --set method.ess=40000 --output half"));
     cli.alone("resume half --steps +5")
         .end(1, &["half: the run is not finished (it ends at steps = ", "). Resume it without --steps first"]);
     cli.alone("resume half").end(0, &["resuming after"]);
@@ -107,9 +107,9 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     cli.alone("resume particles").end(0, &["the run in particles is finished"]);
     // A run with other settings is another one, though it was made longer.
     cli.alone("resume half --steps +500").end(0, &["finished after"]);
-    cli.alone("run chains.toml --set method.ess=100000 --output half").end(0, &["is finished"]);
+    cli.alone("run chains.toml --set method.ess=40000 --output half").end(0, &["is finished"]);
     for command in ["run", "check"] {
-        let typed = format!("{command} chains.toml --set method.ess=50000 --output half");
+        let typed = format!("{command} chains.toml --set method.ess=20000 --output half");
         let said = cli.alone(&typed).end(1, &["holds a run with another configuration", "or delete that run"]).written();
         assert!(!said.contains("carrying out") && !said.contains("longer with"), "{said}");
     }

@@ -210,7 +210,7 @@ fn all_runs_are_checked_against_their_data_before_the_first_begins() {
 
 #[test]
 fn a_stopped_or_killed_sweep_resumes() {
-    let long = SWEEP.replace("rounds = 3", "rounds = 100000").replace("seed = 3\n", "seed = 3\nevaluate.every = 0\n");
+    let long = SWEEP.replace("rounds = 3", "rounds = 30000").replace("seed = 3\n", "seed = 3\nevaluate.every = 0\n");
     let long = long.replace("{ name = \"svgd\", particles = 4, rounds = 2, steps = 5 },\n", "");
     let cli = folder(&long);
     for (launcher, output) in [(Launcher::Alone, "alone"), (Launcher::Mpirun(2), "ranks")] {
@@ -241,7 +241,7 @@ fn a_stopped_or_killed_sweep_resumes() {
         assert!(went.find("2/2 ").unwrap() < went.find("1/2 ").unwrap(), "{went}");
         assert!(!cli.path(output).join("unfinished").exists());
         let table = table(&cli.path(output).join("sweep.csv"));
-        assert!(table.len() == 3 && table[1][3] == "100000", "without evaluations the end of the history: {table:?}");
+        assert!(table.len() == 3 && table[1][3] == "30000", "without evaluations the end of the history: {table:?}");
     }
     assert_eq!(cli.posterior("alone/seed=1"), cli.posterior("ranks/seed=1"));
 }
