@@ -437,7 +437,10 @@ fn bad_settings_and_data_are_refused() {
     }
     let one_pixel = ConvolutionalSettings { layers: vec![LayerSettings::new(4, 2); 3], ..ConvolutionalSettings::default() };
     let error = one_pixel.build(&schema).unwrap_err().to_string();
-    assert!(error.contains("normalization = \"filter_response\" needs images of several pixels, and the output of layer 3 has one"), "{error}");
+    assert!(
+        error.contains("normalization = \"filter_response\" needs images of several pixels, and the output of layer 3 has one"),
+        "{error}"
+    );
     // Images with one channel need not say so.
     assert!(default.build(&DataSchema { shape: vec![8, 8], ..schema.clone() }).is_ok());
 
