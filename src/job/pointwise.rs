@@ -59,8 +59,9 @@ pub struct Pointwise {
 }
 
 /// The log-likelihood of each row at each draw, the targets, and targets drawn from the model if it can draw them. Every rank calls this;
-/// rank 0 passes the result file and gets the arrays, or `Nothing` if none can be kept; the reason was printed, here or before the run. `goes_on` gets the progress after each
-/// block, and the seconds of the longest block so far; if it says no on rank 0, the computation ends on all ranks.
+/// rank 0 passes the result file and gets the arrays, or `Nothing` if none can be kept; the reason was printed, here or before the run.
+/// `goes_on` gets the progress after each block, and the seconds of the longest block so far; if it says no on rank 0, the computation ends on
+/// all ranks.
 ///
 /// # Errors
 /// When draws or rows cannot be read, or the arrays cannot be written to `folder`.

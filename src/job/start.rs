@@ -64,7 +64,7 @@ where
     }
     let threads = start_threads(run, ranks);
     let mut options = job_options(run, threads, folder);
-    notes_on_placement(ranks, options.threads).iter().for_each(|note| folder.print_message(note));
+    notes_on_placement(ranks, threads).iter().for_each(|note| folder.print_message(note));
     let tuned = match D::tune(run, open, ranks, &options, folder) {
         // Only this rank knows of a fault: `agree` would wait for ranks that are still at work.
         Err(fault @ JobError::Fault(_)) => return Err(fault),

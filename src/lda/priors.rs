@@ -4,8 +4,7 @@
 //! With equal a_i = a, the fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]), with sums over many
 //! vectors, increases the likelihood; with one a_i for each outcome, a_i ← a_i Σ \[ψ(n_i + a_i) − ψ(a_i)\] / Σ \[ψ(n + Σ a) − ψ(Σ a)\]
 //! does (Minka 2000, "Estimating a Dirichlet distribution"). A prior Gamma(2, 1) of each a_i adds 1 to the numerator and to the denominator of the
-//! latter. Both only need histograms of the counts (Wallach 2008, "Structured topic
-//! models for language", section 2.3).
+//! latter. Both only need histograms of the counts (Wallach 2008, "Structured topic models for language", section 2.3).
 
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::digamma;
@@ -135,7 +134,8 @@ impl PriorStatistics {
         Self { counts: counts.into_iter().map(Into::into).collect(), totals }
     }
 
-    /// Calls `add(k, n_dk)` once for each topic that a document has, and `add(k, 0)` for each further token of that topic. Returns the histogram of the lengths of documents.
+    /// Calls `add(k, n_dk)` once for each topic that a document has, and `add(k, 0)` for each further token of that topic. Returns the
+    /// histogram of the lengths of documents.
     fn count_topics<T: Copy + Into<u32>>(
         spans: impl Iterator<Item = Range<usize>>,
         topics: &[T],

@@ -62,10 +62,9 @@ impl Spool {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
                 return Err(ResultsError::Content {
                     path: folder,
-                    what:
-                        "this rank does not see the folder of the run: draw_transport = \"files\" needs a folder that all ranks \
-                           share"
-                            .into(),
+                    what: "this rank does not see the folder of the run: draw_transport = \"files\" needs a folder that all \
+                           ranks share"
+                        .into(),
                 });
             }
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {

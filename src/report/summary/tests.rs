@@ -1,6 +1,7 @@
 //! Tests of summaries: what is printed, what JSON holds, and error messages.
 
 #![allow(clippy::unwrap_used)]
+use super::display::evenly_spaced;
 use super::*;
 use crate::cluster::record::Row;
 use crate::models::Part;
