@@ -34,6 +34,8 @@ case "${1:-}" in
         ;;
 esac
 source jobs/env.sh
+# Many tests wait for launchers half of their time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 
 results=()
 failed=0

@@ -1,8 +1,8 @@
 //! The definition of the command line: all subcommands with their arguments.
 
 use super::{
-    check, compare, completions, data, env, exit_codes, import, init, manual, plan, plot, predict, recalibrate, resume, run,
-    scale, summary, sweep, topics,
+    check, compare, completions, data, env, exit_codes, import, init, judge, manual, plan, plot, predict, recalibrate, resume,
+    run, scale, summary, sweep, topics,
 };
 
 /// Bayesian inference on data that is spread over a cluster.
@@ -40,6 +40,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Resume the run in a folder, or make a finished one longer
     Resume(resume::ResumeArgs),
+    /// Judge the draws that a run has so far, also while it goes on
+    Judge(judge::JudgeArgs),
     /// Correct the mean and covariance of the draws of a finished run whose posterior is close to a Gaussian
     Recalibrate(recalibrate::RecalibrateArgs),
     /// Run a grid of methods, settings and seeds, and collect the results in one table

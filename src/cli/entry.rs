@@ -3,8 +3,8 @@
 use super::arguments::{Cli, Command};
 use super::output::print_error;
 use super::{
-    blas, check, compare, completions, data, env, import, init, manual, plan, plot, predict, recalibrate, resume, run, scale,
-    summary, sweep, topics,
+    blas, check, compare, completions, data, env, import, init, judge, manual, plan, plot, predict, recalibrate, resume, run,
+    scale, summary, sweep, topics,
 };
 use crate::cluster::mpi::World;
 use crate::config::Registry;
@@ -51,6 +51,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),
         Command::Resume(args) => resume::run(args, registry),
+        Command::Judge(args) => judge::run(args, registry),
         Command::Recalibrate(args) => recalibrate::run(args, registry),
         Command::Sweep(args) => sweep::run(args, registry),
         Command::Env(args) => env::run(args),

@@ -18,6 +18,7 @@ pub mod exit_codes;
 pub mod import;
 pub mod init;
 mod job_args;
+pub mod judge;
 mod make;
 pub mod manual;
 mod output;

@@ -1,7 +1,7 @@
 //! `mpibayes recalibrate`: moves the draws of a finished run to the mean and the covariance of the posterior.
 
 use super::job_args::JobArgs;
-use super::run::{judge, launch};
+use super::run::{judgment_of, launch};
 use crate::config::{Registry, Run};
 use crate::job::{JobError, RECALIBRATION, Ranks, recalibrate};
 use crate::metrics::recalibration::Recalibration;
@@ -42,7 +42,7 @@ pub fn run(args: &RecalibrateArgs, registry: &Registry) -> anyhow::Result<ExitCo
     args.job.begin(None);
     let output = output(args)?;
     let read = || read(&args.folder, &output, registry);
-    launch(registry, &output, &args.job, read, |run, ranks| carry_out(run, &args.folder, &output, ranks, &args.job))
+    launch(registry, Some(&output), &args.job, read, |run, ranks| carry_out(run, &args.folder, &output, ranks, &args.job))
 }
 
 /// The folder for the moved draws.
@@ -74,7 +74,7 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
         "nothing to recalibrate: the steps of {} have no bias. Take a longer run, or a method.acceptance closer to 1 if trajectories diverged",
         results.file.info().method
     );
-    let Some(judgment) = judge(folder)? else { bail!("{}: the run has no draws of a posterior", folder.display()) };
+    let Some(judgment) = judgment_of(folder)? else { bail!("{}: the run has no draws of a posterior", folder.display()) };
     match judgment.outcome {
         JudgmentOutcome::Diverged | JudgmentOutcome::NotMixed | JudgmentOutcome::Predictions => {
             bail!("cannot recalibrate: the run is {}", judgment.text)
@@ -92,7 +92,7 @@ fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks, job: &JobArgs
     let moved = recalibrate(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
     if let Some(moved) = moved {
         folder.print_message(&description(&moved));
-        if let Ok(Some(judgment)) = judge(output) {
+        if let Ok(Some(judgment)) = judgment_of(output) {
             folder.print_message(&judgment.text);
         }
         folder.print_message(&format!("written to {0}; see it with `mpibayes summary {0}`", output.display()));

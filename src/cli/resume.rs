@@ -61,5 +61,7 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         }
         Ok(run)
     };
-    launch(registry, &args.folder, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, &args.one))
+    launch(registry, Some(&args.folder), &args.one.job, read, |run, ranks| {
+        carry_out(run, registry, ranks, &args.folder, &args.one)
+    })
 }

@@ -10,9 +10,9 @@ use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check, made_longer, start};
 use crate::partial::PartialFile;
 use crate::report::RunResults;
-use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
-use crate::report::posterior::PosteriorGroup;
-use crate::results::{POSTERIOR, RunFolder};
+use crate::report::judged_draws::JudgedDraws;
+use crate::report::judgment::{Judgment, JudgmentOutcome};
+use crate::results::RunFolder;
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,22 +84,22 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     args.one.job.begin(Some(&args.one.limit));
     let output = output(args.output.as_deref(), &args.file)?;
     let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
-    launch(registry, &output, &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
+    launch(registry, Some(&output), &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
 }
 
-/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`. If the launcher ends the job,
-/// it is reported what is saved in `folder`.
+/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`. If the job saves a run in `folder`,
+/// that folder keeps a note of what ends the job early.
 ///
 /// # Errors
 /// On a single process, anything that is wrong. With several ranks errors are printed here.
 pub(super) fn launch(
     registry: &Registry,
-    folder: &Path,
+    folder: Option<&Path>,
     job: &JobArgs,
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
-    let current = CurrentRun::new(Some(folder));
+    let current = CurrentRun::new(folder);
     let Some(mut world) = job.start_mpi()? else {
         termination::note_faults(&current, JobKind::Run);
         let run = read()?;
@@ -177,7 +177,7 @@ pub(super) fn carry_out(
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
     }
-    let judgment = match ranks.is_root().then(|| judge(output)) {
+    let judgment = match ranks.is_root().then(|| judgment_of(output)) {
         Some(Err(error)) => {
             folder.print_message(&format!("error: the results cannot be read: {error:#}"));
             return Ok(ExitCode::FAILURE);
@@ -187,8 +187,18 @@ pub(super) fn carry_out(
     };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
     folder.print_message(&judgment.text);
-    let fails = judgment.outcome == JudgmentOutcome::Diverged || args.strict && judgment.outcome.is_unusable();
-    Ok(if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
+    Ok(exit_code(&judgment, args.strict))
+}
+
+/// The exit code for draws with this judgment.
+pub(super) fn exit_code(judgment: &Judgment, is_strict: bool) -> ExitCode {
+    let fails = judgment.outcome == JudgmentOutcome::Diverged || is_strict && judgment.outcome.is_unusable();
+    if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS }
+}
+
+/// The judgment of a finished run; none if it has no draws of a posterior.
+pub(super) fn judgment_of(output: &Path) -> anyhow::Result<Option<Judgment>> {
+    Ok(JudgedDraws::of(&RunResults::open(output)?, false)?.and_then(|judged| judged.judgment))
 }
 
 /// Writes the timeline of all ranks. Every rank calls this.
@@ -213,14 +223,4 @@ fn write_timeline(path: &Path, ranks: &Ranks, folder: &RunFolder) {
         // The run itself is fine.
         Err(error) => folder.warn(&format!("{}: cannot write the timeline: {error:#}", path.display())),
     }
-}
-
-/// The judgment of a finished run; none if it has no draws of a posterior.
-pub(super) fn judge(output: &Path) -> anyhow::Result<Option<Judgment>> {
-    let run = RunResults::open(output)?;
-    if !run.file.has_posterior()? {
-        return Ok(None);
-    }
-    let posterior = PosteriorGroup::read(&run.file, POSTERIOR, false)?;
-    Ok(Judgment::of(&[posterior], &Evidence::of(&run)?))
 }

@@ -21,6 +21,7 @@ Examples:
   mpibayes summary runs/first --per age=10 --per income=1000
   mpibayes summary runs/first --draws coefficients.csv
   mpibayes summary runs/first --json > first.json
+  mpibayes summary runs/first --rounds
   mpibayes summary runs/first --ranks
   mpibayes summary runs/first --get accuracy
   mpibayes summary runs/first --get judgment               # right, undecided, biased, ...";
@@ -52,7 +53,10 @@ pub struct SummaryArgs {
     /// Replace the file of --draws if it exists
     #[arg(short, long, requires = "draws")]
     pub force: bool,
-    /// Show how the run was carried out: what each rank did with its time, what saving took, and what happened
+    /// Show metrics and history by round, and what agents received and sent
+    #[arg(long, conflicts_with_all = ["json", "get", "all", "interval", "kind", "per", "draws", "ranks"])]
+    pub rounds: bool,
+    /// Show how the run was carried out: what each rank did with its time, messages, what saving took, and what happened
     #[arg(long, conflicts_with_all = ["json", "get", "all", "interval", "kind", "per", "draws"])]
     pub ranks: bool,
     /// Print only this final metric, such as accuracy, log_likelihood or ece; or `judgment`: whether the draws can be used
@@ -112,6 +116,7 @@ pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",
+        None if args.rounds => summary.rounds_text(),
         None => summary.text(args.all),
     };
     print(&text).context("cannot print the summary")?;

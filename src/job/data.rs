@@ -7,6 +7,7 @@ use crate::data::{DataError, Dataset, ExtraColumns, FeatureScaling, Recipe, Spli
 use crate::methods::{Corpus, Table};
 use crate::models::ordinal::OrdinalSettings;
 use crate::models::{DataSchema, ModelSettings, Output};
+use crate::results::ResultFile;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,6 +82,18 @@ impl DataFile {
             Self::Corpus(_) => Corpus::WORDS.kind,
         }
     }
+}
+
+/// Checks that the data are those of the run in a result file; what is wrong, for people.
+pub(super) fn check_unchanged(file: &ResultFile, data: Option<&DataFile>) -> Result<(), String> {
+    let (recorded, found) = (&file.info().data_digest, data.map_or("", DataFile::digest));
+    if recorded == found {
+        return Ok(());
+    }
+    let data = data.map_or_else(String::new, |data| data.path().display().to_string());
+    Err(format!(
+        "{data} now holds other data (digest {found:.12}) than when the run began (digest {recorded:.12}). Restore it first"
+    ))
 }
 
 /// What a model has to fit to.

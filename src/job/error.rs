@@ -82,6 +82,9 @@ pub enum JobError {
     /// The draws of a run are better left as they are, or cannot be moved.
     #[error("cannot recalibrate: {0}. Nothing was written")]
     Recalibration(String),
+    /// The draws of a run cannot be judged.
+    #[error("cannot judge: {0}")]
+    Judgment(String),
     /// The method failed.
     #[error(transparent)]
     Fault(#[from] Fault),

@@ -22,7 +22,6 @@ use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
-use crate::metrics::bias::DrawnFrom;
 use crate::models::{Output, Part, require_data};
 use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder, SampleGroup, SampleKind, Stage};
 use std::ops::Range;
@@ -128,7 +127,7 @@ impl JobData for Table {
         let TableProblem { problem, test_rows, sizes, rows, .. } = table_problem::<F>(run, dataset, ranks)?;
         let sharing = run.method.sharing();
         let model = problem.model.clone();
-        let scored = counted_once(&problem, sharing);
+        let in_model_coordinates = problem.clone();
         let problem = match tuned {
             Some(tuned) => tuned.in_coordinates(problem),
             None => problem,
@@ -150,11 +149,7 @@ impl JobData for Table {
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();
-        let drawn_from = if draws == DrawKind::FittedNormal { DrawnFrom::FittedNormal } else { DrawnFrom::Posterior };
-        // Particles of a network lie around several modes, and are judged by what they predict.
-        let is_judged_by_predictions = draws == DrawKind::Particles && model.has_symmetries();
-        let wants_bias = run.evaluate.bias && run.method.samples() && !is_judged_by_predictions;
-        let scoring = scoring(wants_bias, scored, rows, drawn_from);
+        let scoring = if run.evaluate.bias { scoring(run, &in_model_coordinates, rows, draws) } else { None };
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
 
         let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };

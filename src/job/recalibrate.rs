@@ -1,6 +1,6 @@
 //! Recalibrates the draws of a finished run: moves them to the mean and the covariance of the posterior, into a folder of their own.
 
-use super::data::DataFile;
+use super::data::{DataFile, check_unchanged};
 use super::error::JobError;
 use super::pointwise::{Pointwise, PointwiseOutcome, pointwise_arrays};
 use super::predictions::{PREPROCESSING, predictive_arrays};
@@ -109,13 +109,7 @@ struct Draws {
 impl Draws {
     /// The draws of a run on these data.
     fn read(file: &ResultFile, parameters: usize, data: Option<&DataFile>) -> Result<Self, JobError> {
-        let (recorded, found) = (&file.info().data_digest, data.map_or("", DataFile::digest));
-        if recorded != found {
-            let data = data.map_or_else(String::new, |data| data.path().display().to_string());
-            return Err(JobError::Recalibration(format!(
-                "{data} now holds other data (digest {found:.12}) than when the run began (digest {recorded:.12}). Restore it first"
-            )));
-        }
+        check_unchanged(file, data).map_err(JobError::Recalibration)?;
         let samples = file.samples(POSTERIOR)?;
         let (lengths, longest) = (file.lengths(POSTERIOR)?, samples.values.dim().1);
         // The file pads shorter chains; the padding is left out.

@@ -1,14 +1,14 @@
-//! After a run: the scores of the posterior at some of its draws, for the measurement of bias, or for the temperature of models with many
-//! parameters.
+//! The scores of the posterior at some draws of a run, for the measurement of bias, or for the temperature of models with many parameters.
 
 use super::error::JobError;
 use super::predictions::{evenly_spaced, evenly_spaced_draws};
+use super::problem::counted_once;
 use super::ranks::Ranks;
 use super::records::{records_of, records_of_long};
 use crate::cluster::JobOptions;
-use crate::config::Precision;
-use crate::methods::Problem;
+use crate::config::{Precision, RunOf};
 use crate::methods::common::full_scores::{FullScores, SCORES, ScoredRows};
+use crate::methods::{DrawKind, Problem, Table};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::metrics::temperature;
 use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError, RunFolder, Stage};
@@ -35,7 +35,7 @@ const MIN_TEMPERATURE_ROWS: usize = 256;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns on rank 0 a group for the result file: the scores
 /// with their draws, or temperatures. If the job is asked to stop, it returns none, and the folder knows that the run was stopped.
-pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &mut ScoringContext) -> Result<Option<Grid>, JobError>>;
+pub type Scoring = Box<dyn FnOnce(Option<&ResultFile>, &mut ScoringContext) -> Result<Option<Grid>, JobError>>;
 
 /// What a scoring needs of the job.
 pub struct ScoringContext<'a> {
@@ -47,12 +47,19 @@ pub struct ScoringContext<'a> {
     pub folder: &'a mut RunFolder,
 }
 
-/// The scoring of a problem that counts every one of `rows` rows once. None if it is not wanted or the model is too large, and for a fitted
-/// normal distribution of many parameters, whose temperature is 1 whatever the posterior is.
-pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize, drawn_from: DrawnFrom) -> Option<Scoring> {
+/// The scoring of draws of this kind, for a problem with this many rows. None for methods that do not sample the posterior, for models that are
+/// too large, for particles of networks, which lie around several modes and are judged by what they predict, and for a fitted normal
+/// distribution of many parameters, whose temperature is 1 whatever the posterior is.
+pub(super) fn scoring<F: Precision>(run: &RunOf<Table>, problem: &Problem<F>, rows: usize, draws: DrawKind) -> Option<Scoring> {
+    let is_judged_by_predictions = draws == DrawKind::Particles && problem.model.has_symmetries();
+    if !run.method.samples() || is_judged_by_predictions {
+        return None;
+    }
+    let drawn_from = if draws == DrawKind::FittedNormal { DrawnFrom::FittedNormal } else { DrawnFrom::Posterior };
+    let problem = counted_once(problem, run.method.sharing());
     let is_small = problem.model.dim() <= MAX_PARAMETERS;
     let has_temperature = drawn_from == DrawnFrom::Posterior && problem.model.dim() <= MAX_TEMPERATURE_PARAMETERS;
-    (wanted && (is_small || has_temperature)).then(|| {
+    (is_small || has_temperature).then(|| {
         let scoring: Scoring = match is_small {
             true => Box::new(move |file, context| {
                 let wanted = draws_wanted(problem.model.dim(), rows);
@@ -68,13 +75,13 @@ pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usi
 fn measure_temperature<F: Precision>(
     problem: Problem<F>,
     rows: usize,
-    file: Result<Option<ResultFile>, JobError>,
+    file: Option<&ResultFile>,
     context: &mut ScoringContext,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
     let most = (MAX_TEMPERATURE_VALUES / parameters).clamp(MIN_TEMPERATURE_DRAWS, MAX_TEMPERATURE_DRAWS);
     let read = || -> Result<(Vec<usize>, Vec<F>), JobError> {
-        let Some(file) = file? else { return Ok(Default::default()) };
+        let Some(file) = file else { return Ok(Default::default()) };
         if !file.has_posterior()? {
             return Ok(Default::default());
         }
@@ -159,13 +166,13 @@ fn scores_for_bias<F: Precision>(
     problem: Problem<F>,
     draws_wanted: usize,
     drawn_from: DrawnFrom,
-    file: Result<Option<ResultFile>, JobError>,
+    file: Option<&ResultFile>,
     context: &mut ScoringContext,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
     let read = || -> Result<Vec<F>, JobError> {
-        let Some(file) = file? else { return Ok(Vec::new()) };
-        let draws = evenly_spaced_draws::<F>(&file, draws_wanted)?;
+        let Some(file) = file else { return Ok(Vec::new()) };
+        let draws = evenly_spaced_draws::<F>(file, draws_wanted)?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
     let draws = context.ranks.agree(read())?;

@@ -209,8 +209,8 @@ fn carry_out<D: RunFileKind>(
     }
     let scored = match scoring {
         Some(scoring) if finished => {
-            let file = open_results(outcome.as_ref(), folder);
-            scoring(file, &mut ScoringContext { ranks, options: &score_options, folder })?
+            let file = ranks.agree(open_results(outcome.as_ref(), folder))?;
+            scoring(file.as_ref(), &mut ScoringContext { ranks, options: &score_options, folder })?
         }
         _ => None,
     };
@@ -219,8 +219,8 @@ fn carry_out<D: RunFileKind>(
     }
     let pointwise = match pointwise {
         Some(pointwise) if finished => {
-            let file = open_results(outcome.as_ref(), folder);
-            pointwise(ranks.agree(file)?.as_ref(), ranks, folder)?
+            let file = ranks.agree(open_results(outcome.as_ref(), folder))?;
+            pointwise(file.as_ref(), ranks, folder)?
         }
         _ => None,
     };

@@ -6,6 +6,7 @@ pub mod communication;
 pub mod comparison;
 mod error;
 pub mod figures;
+pub mod judged_draws;
 pub mod judgment;
 pub mod loo;
 pub mod operation;

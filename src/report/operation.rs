@@ -1,8 +1,9 @@
 //! How a run was carried out: what each rank did with its time, what saving took, and what happened.
 
+use super::communication::Traffic;
 use super::error::Result;
 use super::run::RunResults;
-use crate::results::{Event, EventKind, RANKS, SAVES, TRAFFIC_BETWEEN_RANKS, Table};
+use crate::results::{Event, EventKind, PHASES, RANKS, SAVES, TRAFFIC, TRAFFIC_BETWEEN_RANKS, Table};
 use crate::text;
 use serde::Serialize;
 
@@ -35,6 +36,12 @@ pub struct Operation {
     pub saves: Vec<(String, f64)>,
     /// What happened to the run, in all of its jobs.
     pub events: Vec<Event>,
+    /// Seconds by phase, in all jobs together.
+    #[serde(skip)]
+    pub phases: Vec<(String, f64)>,
+    /// Messages and bytes between ranks by purpose, in all jobs together.
+    #[serde(skip)]
+    pub traffic: Vec<Traffic>,
 }
 
 /// A rank.
@@ -89,12 +96,16 @@ impl Operation {
             between_ranks: rows(&table(TRAFFIC_BETWEEN_RANKS)?).into_iter().map(pair).collect(),
             saves: rows(&table(SAVES)?).pop().unwrap_or_default(),
             events: file.events(),
+            phases: phases(&table(PHASES)?),
+            traffic: Traffic::read(&table(TRAFFIC)?),
         })
     }
 
     /// All of it as text.
     pub fn text(&self) -> String {
         let mut text = self.ranks_text();
+        text += &self.phases_text();
+        text += &Traffic::text(&self.traffic);
         text += &self.between_ranks_text();
         text += &self.saves_text();
         text += &self.events_text();
@@ -142,6 +153,20 @@ impl Operation {
             column("longest", &time("response_longest")),
         ];
         format!("{heading}\n{}{}", text::table(&columns), self.straggler())
+    }
+
+    fn phases_text(&self) -> String {
+        let measured: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
+        if measured.is_empty() {
+            return String::new();
+        }
+        let total: f64 = measured.iter().map(|phase| phase.1).sum();
+        let columns = [
+            ("phase".into(), measured.iter().map(|phase| phase.0.replace('_', " ")).collect()),
+            ("time".into(), measured.iter().map(|phase| text::seconds(phase.1)).collect()),
+            ("share".into(), measured.iter().map(|phase| text::percent(phase.1 / total, 1)).collect()),
+        ];
+        format!("\ntime by phase, summed over all agents\n{}", text::table(&columns))
     }
 
     /// The rank for which the others wait, if there is one that takes much longer to respond, or much longer in all.
@@ -237,6 +262,12 @@ fn busy_threads(rank: &Rank) -> String {
     if busy.is_finite() { format!("{busy:.2} of {}", text::count(rank.value("threads"))) } else { "-".into() }
 }
 
+/// Seconds by phase, summed over the server and all agents.
+fn phases(table: &Table) -> Vec<(String, f64)> {
+    let total = |values: &[f64]| 0.0 + values.iter().filter(|value| !value.is_nan()).sum::<f64>();
+    table.columns.iter().map(|(name, values)| (name.clone(), total(values))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,10 +292,22 @@ mod tests {
                 .map(|(name, value)| (name.to_owned(), value))
                 .to_vec(),
             events: vec![event(EventKind::Began)],
+            phases: vec![("after_report".into(), 3.0), ("tasks".into(), 9.0)],
+            traffic: vec![Traffic { purpose: "tasks".into(), messages: 1200, bytes: 3 << 20 }],
         };
         let text = operation.text();
-        for part in ["node2", "50.0 %", "40.0 %", "0.90 of 2", "rank 3 on node3 takes 3.0 times", "4.0 KiB", "2 saves", "0.50 s"]
-        {
+        for part in [
+            "after report  3.00 s  25.0 %",
+            "tasks       1,200  3.0 MiB",
+            "node2",
+            "50.0 %",
+            "40.0 %",
+            "0.90 of 2",
+            "rank 3 on node3 takes 3.0 times",
+            "4.0 KiB",
+            "2 saves",
+            "0.50 s",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         operation.ranks.drain(1..3);

@@ -2,6 +2,8 @@
 
 mod display;
 
+pub(super) use display::{draws_description, metrics_of_test_rows, progress};
+
 use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
 use super::communication::{Communication, Traffic};
 use super::error::{ReportError, Result};
@@ -18,7 +20,7 @@ use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::temperature::Temperature;
 use crate::metrics::{Bin, Classification};
-use crate::results::{AGENT_BYTES, HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
+use crate::results::{AGENT_BYTES, HISTORY, METRICS, POSTERIOR, RunState, SECONDS, SampleKind, Table};
 use crate::text;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -136,7 +138,7 @@ impl Summary {
         let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<Vec<_>>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
-        let data = run.dataset();
+        let (data, operation) = (run.dataset(), Operation::of(run)?);
         let (coefficients, why_no_coefficients) = match Coefficients::of(file, options)? {
             InDataUnits::Table(coefficients) => (Some(coefficients), None),
             InDataUnits::Unknown(why) => (None, Some(why)),
@@ -162,7 +164,7 @@ impl Summary {
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
-            phases: phases(&table(PHASES)?),
+            phases: operation.phases.clone(),
             data,
             finished,
             rounds_done: done,
@@ -183,8 +185,8 @@ impl Summary {
             recalibrated_from: evidence.recalibrated_from,
             expectations: posterior::expectations(file)?,
             agent_bytes,
-            traffic: Traffic::read(&table(TRAFFIC)?),
-            operation: Operation::of(run)?,
+            traffic: operation.traffic.clone(),
+            operation,
         })
     }
 
@@ -198,7 +200,9 @@ impl Summary {
             return match &self.judgment {
                 Some(judgment) => Ok(judgment.outcome.name().to_owned()),
                 None if self.finished => Ok("none".into()),
-                None => missing("this run is not finished: draws are judged at its end".into()),
+                None => {
+                    missing("this run is not finished: draws are judged at its end; `mpibayes judge` judges those so far".into())
+                }
             };
         }
         match self.best_metrics().into_iter().find(|metric| metric.0 == name) {
@@ -272,12 +276,6 @@ fn classes_of(found: &Classification, step: u64) -> Vec<TableRow> {
         TableRow { step, values: values.map(|(name, value)| (name.to_owned(), value)).to_vec() }
     };
     each.map(row).collect()
-}
-
-/// Seconds by phase, summed over the server and all agents.
-fn phases(table: &Table) -> Vec<(String, f64)> {
-    let total = |values: &[f64]| 0.0 + values.iter().filter(|value| !value.is_nan()).sum::<f64>();
-    table.columns.iter().map(|(name, values)| (name.clone(), total(values))).collect()
 }
 
 fn rows_without_agent(table: &Table) -> impl Iterator<Item = usize> + '_ {

@@ -26,6 +26,8 @@ pub struct ResultFile {
     pub(super) path: PathBuf,
     pub(super) file: hdf5::File,
     info: RunInfo,
+    /// Arrays that were added after the file was opened.
+    added: Vec<Grid>,
 }
 
 impl ResultFile {
@@ -88,7 +90,7 @@ impl ResultFile {
         if is_damaged(&file, || info.digest()) {
             return Err(invalid(format!("the description of the run in this file is damaged: {REMEDY}")));
         }
-        Ok(Self { path: path.to_path_buf(), file, info })
+        Ok(Self { path: path.to_path_buf(), file, info, added: Vec::new() })
     }
 
     /// The description of the run.
@@ -109,7 +111,12 @@ impl ResultFile {
 
     /// Whether the file has a group of this name.
     pub fn has(&self, group: &str) -> bool {
-        self.file.link_exists(group)
+        self.added.iter().any(|grid| grid.group == group) || self.file.link_exists(group)
+    }
+
+    /// Adds arrays that are read from now on as if they were in the file, which stays as it is.
+    pub fn add_arrays(&mut self, grids: impl IntoIterator<Item = Grid>) {
+        self.added.extend(grids);
     }
 
     /// The names of the tables, sorted.
@@ -198,6 +205,9 @@ impl ResultFile {
     /// # Errors
     /// When it cannot be read.
     pub fn grid(&self, name: &str) -> Result<Option<Grid>> {
+        if let Some(grid) = self.added.iter().find(|grid| grid.group == name) {
+            return Ok(Some(grid.clone()));
+        }
         if !self.has(name) {
             return Ok(None);
         }

@@ -14,6 +14,7 @@ mod images;
 mod install;
 mod interop;
 mod jobs;
+mod judge;
 mod judgment;
 mod logistic_prior;
 #[cfg(feature = "plots")]

@@ -333,7 +333,7 @@ fn bytes_of_agents_follow_from_the_algorithm_on_any_ranks() {
     for run in ["one", "three", "none"] {
         assert_eq!(bytes(run), expected, "{run}");
     }
-    let said = cli.stdout("summary one");
+    let said = cli.stdout("summary one --rounds");
     assert!(said.contains("sent        720 B"), "{said}");
     // Two chains of four parameters that go on after all but the last round, or stay where they are.
     let dsgld = "run run.toml --set method={name=\"dsgld\",chains=2,rounds=6,trajectory=2,burn_in=0,thin=1,step=0.01,expectations=false,schedule=\"cyclic\"}";

@@ -34,8 +34,8 @@ impl Suite {
     /// Runs the tests that the command line selects, and ends the process.
     pub fn run(self) -> ! {
         let mut arguments = Arguments::from_args();
-        // Most tests start several processes or threads themselves.
-        arguments.test_threads.get_or_insert(1);
+        // Tests start several processes or threads themselves, and wait for launchers half of their time.
+        arguments.test_threads.get_or_insert(2);
         libtest_mimic::run(&arguments, self.tests).exit()
     }
 }

@@ -169,7 +169,7 @@ fn files(group: &mut Group) {
     };
     group.check("no place for files", refused());
     // Long enough to be stopped.
-    let long = ["method.rounds=60000", "method.thin=30", "cluster.checkpoint_every=0.05"];
+    let long = ["method.rounds=30000", "method.thin=15", "cluster.checkpoint_every=0.05"];
     let files: Vec<&str> = long.into_iter().chain(by_files).collect();
     let whole = run(Launcher::Alone, &folder, "long", &long).and_then(|file| samples(&file, "posterior"));
     let Ok(whole) = whole else { return group.check("the long run", whole.map(drop)) };
@@ -292,7 +292,7 @@ fn waiting(group: &mut Group) {
         };
         let fast = |shares: [f64; 4]| (shares[0] + shares[1] + shares[3]) / 3.0;
         let expected = (slower - 1.0) / slower;
-        let plain = run("plain", 8.0, &["method.trajectory=10", "method.rounds=20"]);
+        let plain = run("plain", 4.0, &["method.trajectory=10", "method.rounds=20"]);
         group.check(
             format!("1 : {slower}, without balancing"),
             plain.and_then(|shares| {
@@ -305,7 +305,7 @@ fn waiting(group: &mut Group) {
             }),
         );
         let balance = "method.balance={ threshold = 0.2, decay = 1.0, until = 6 }";
-        let balanced = run("balanced", 4.0, &["method.trajectory=60", "method.rounds=26", balance]);
+        let balanced = run("balanced", 4.0, &["method.trajectory=30", "method.rounds=26", balance]);
         group.check(
             format!("1 : {slower}, balanced"),
             balanced.and_then(|shares| {

@@ -3,9 +3,10 @@
 use super::{Summary, TableRow, rows_of_last_step};
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::metrics::meaning;
-use crate::report::communication::{Communication, Traffic};
+use crate::report::communication::Communication;
 use crate::report::posterior::{self, PosteriorGroup};
 use crate::report::temperature;
+use crate::report::test_rows::TestRows;
 use crate::report::trajectories::Trajectories;
 use crate::results::{BYTES, POSTERIOR, SECONDS, SampleKind};
 use crate::text;
@@ -22,18 +23,19 @@ impl std::fmt::Display for Summary {
 }
 
 impl Summary {
-    /// The summary as text. Tables of estimates list parameters with poor diagnostics or, for particles, some of each variable, unless
+    /// The results as text. Tables of estimates list parameters with poor diagnostics or, for particles, some of each variable, unless
     /// `all` is set.
     pub fn text(&self, all: bool) -> String {
         let mut text = self.judgment.as_ref().map_or_else(String::new, |judgment| format!("{}\n\n", judgment.text));
         text += &format!("{}\n", self.file.display());
         if !self.finished {
-            let rounds = match self.rounds_total {
-                0 => String::new(),
-                total => format!(" (round {} of {total})", self.rounds_done),
+            let rounds = progress(self.rounds_done, self.rounds_total);
+            let draws = match (self.draws.is_empty(), self.draws.iter().any(|draws| draws.group == POSTERIOR)) {
+                (true, _) => ", without draws",
+                (false, true) => "; `mpibayes judge` judges its draws",
+                (false, false) => "",
             };
-            let without = if self.draws.is_empty() { ", without draws" } else { "" };
-            text += &format!("not finished{rounds}: these are the results so far{without}\n");
+            text += &format!("not finished{rounds}: these are the results so far{draws}\n");
         }
         text += &self.description();
         text += &self.coefficients.as_ref().map(|coefficients| coefficients.text(all)).unwrap_or_default();
@@ -41,11 +43,12 @@ impl Summary {
             text += &format!("\nno table in the units of the data: {why}\n");
         }
         text += &self.metrics_of_all_draws();
-        text += &self.final_metrics();
+        // For chains, the metrics of all draws are those to report.
+        if !self.has_metrics_of_all_draws() {
+            text += &self.final_metrics();
+        }
         text += &self.calibration();
         text += &self.accuracy_by_class();
-        text += &table_of_rounds("metrics by round", &self.evaluations);
-        text += &table_of_rounds("history of the method", &self.history);
         text += &self.coupling();
         text += &temperature::table(&self.temperatures);
         text += &self.trajectories();
@@ -56,11 +59,28 @@ impl Summary {
             text += "\nposterior mean and sd over all updates after burn-in, not only the kept draws\n";
             text += &posterior::expectations_table(&self.expectations, all);
         }
-        text += &self.time_by_phase();
-        text += &self.agent_bytes.map(Communication::text).unwrap_or_default();
-        text += &Traffic::text(&self.traffic);
         text += &self.operation.incidents();
-        text
+        text + "\n--rounds shows metrics and history by round, and what agents received and sent; --ranks shows times and messages\n"
+    }
+
+    /// Metrics and history by round, and what agents received and sent, as text.
+    pub fn rounds_text(&self) -> String {
+        let mut text = String::new();
+        if self.has_metrics_of_all_draws() {
+            text += &self.final_metrics();
+        }
+        text += &table_of_rounds("metrics by round", &self.evaluations);
+        text += &table_of_rounds("history of the method", &self.history);
+        text += &self.agent_bytes.map(Communication::text).unwrap_or_default();
+        match text.is_empty() {
+            true => "this run has no metrics and no history\n".into(),
+            false => text.trim_start().to_owned(),
+        }
+    }
+
+    /// Whether it is known what the draws of all chains predict.
+    fn has_metrics_of_all_draws(&self) -> bool {
+        self.test_rows.is_some() && self.has_chains()
     }
 
     /// Method, model, data, seed and version.
@@ -83,10 +103,7 @@ impl Summary {
 
     /// The metrics of predictions averaged over all draws; of particles, they are those of the last evaluation.
     fn metrics_of_all_draws(&self) -> String {
-        let Some(test_rows) = self.test_rows.as_ref().filter(|_| self.has_chains()) else { return String::new() };
-        let lines: Vec<(&str, String)> =
-            test_rows.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
-        format!("\ntest rows, predicted by all draws of all chains: the metrics to report\n{}", text::pairs(&lines))
+        self.test_rows.as_ref().filter(|_| self.has_chains()).map_or_else(String::new, metrics_of_test_rows)
     }
 
     /// The metrics of the last evaluation, and the range of the accuracy or RMSE over agents.
@@ -194,20 +211,18 @@ impl Summary {
             text::count(count)
         )
     }
+}
 
-    fn time_by_phase(&self) -> String {
-        let measured: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
-        if measured.is_empty() {
-            return String::new();
-        }
-        let total: f64 = measured.iter().map(|phase| phase.1).sum();
-        let columns = [
-            ("phase".into(), measured.iter().map(|phase| phase.0.replace('_', " ")).collect()),
-            ("time".into(), measured.iter().map(|phase| text::seconds(phase.1)).collect()),
-            ("share".into(), measured.iter().map(|phase| text::percent(phase.1 / total, 1)).collect()),
-        ];
-        format!("\ntime by phase, summed over all agents\n{}", text::table(&columns))
-    }
+/// How far a run is, in parentheses after a space; empty if that is unknown.
+pub(in crate::report) fn progress(done: u64, total: u64) -> String {
+    if total == 0 { String::new() } else { format!(" (round {done} of {total})") }
+}
+
+/// The metrics of predictions by the draws of all chains.
+pub(in crate::report) fn metrics_of_test_rows(test_rows: &TestRows) -> String {
+    let lines: Vec<(&str, String)> =
+        test_rows.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
+    format!("\ntest rows, predicted by all draws of all chains: the metrics to report\n{}", text::pairs(&lines))
 }
 
 /// A count that a table holds as a floating-point number; `-` for NaN.
@@ -217,7 +232,7 @@ fn whole_number(number: f64) -> String {
 }
 
 /// A group of draws: its size, its variables and the estimates of its parameters.
-fn draws_description(draws: &PosteriorGroup, all: bool, model: &str, is_standardized: bool) -> String {
+pub(in crate::report) fn draws_description(draws: &PosteriorGroup, all: bool, model: &str, is_standardized: bool) -> String {
     let (noun, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),

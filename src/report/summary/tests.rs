@@ -52,14 +52,20 @@ fn folder_and_file_have_the_same_complete_summary() {
         "  method   dsvgd\n",
         "  data     my.h5 (digest 0123456789ab)\n",
         "final metrics (round 3)\n  accuracy        83.33 %\n  ece             0.0213  expected calibration error\n  mce_20          -  maximum calibration error of bins with at least 20 rows\n  log_likelihood  -0.4567 nats per row\n",
-        "  round  accuracy     ece  mce_20  log_likelihood\n      1    0.5000  0.0213       -         -0.4567\n",
-        "history of the method\n  round  seconds  bandwidth\n      1     0.25     0.5000\n",
         "\nposterior: 20 particles × 7 parameters\n",
         "\nposterior estimates\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
         "  weights_1       3 × 2     6\n  log_precision  scalar     1\n",
-        "  tasks             1,200  3.3 MiB\n  parts of sums         3      0 B\n",
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
+    }
+    // What is only wanted now and then has screens of its own.
+    let (rounds, ranks) = (summary.rounds_text(), summary.operation.text());
+    for (screen, line) in [
+        (&rounds, "  round  accuracy     ece  mce_20  log_likelihood\n      1    0.5000  0.0213       -         -0.4567\n"),
+        (&rounds, "history of the method\n  round  seconds  bandwidth\n      1     0.25     0.5000\n"),
+        (&ranks, "  tasks             1,200  3.3 MiB\n  parts of sums         3      0 B\n"),
+    ] {
+        assert!(screen.contains(line) && !shown.contains(line), "{line}\nin\n{screen}");
     }
 }
 
@@ -77,7 +83,7 @@ fn json_has_all_rows() {
     assert_eq!((&json["history"][1]["step"], &json["history"][1]["seconds"]), (&2.into(), &0.5.into()));
     assert_eq!(json["draws"][0]["parts"][0]["shape"], serde_json::json!([3, 2]));
     assert_eq!(json["traffic"][0], serde_json::json!({"purpose": "tasks", "messages": 1200, "bytes": 3_500_000}));
-    let shown = summary.to_string();
+    let shown = summary.rounds_text();
     assert!(
         shown.contains("history of the method (16 of 40 rows; --json has all)")
             && shown.contains("\n      1  ")
@@ -104,7 +110,7 @@ fn an_unfinished_run_shows_its_progress() {
     write_run(&path, &info, &[samples], &[]).unwrap();
     assert_eq!(
         read(folder.path()).to_string().lines().nth(1),
-        Some("not finished (round 7 of 12): these are the results so far")
+        Some("not finished (round 7 of 12): these are the results so far; `mpibayes judge` judges its draws")
     );
     // The control: a finished run.
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[]).unwrap();
@@ -131,10 +137,11 @@ fn calibration_and_classes_are_from_the_last_evaluation() {
     for line in [
         "          bin  rows  confidence  accuracy  overconfidence\n  90 to 100 %    80      95.0 %    90.0 %           5.0 %\n",
         "\naccuracy by class (the worst 20 of 30; --json has all)\n  class   rows  accuracy\n  name0     10     0.0 %\n",
-        "  compute          3.00 s  75.0 %\n  wait for others  1.00 s  25.0 %\n",
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
+    let ranks = summary.operation.text();
+    assert!(ranks.contains("  compute          3.00 s  75.0 %\n  wait for others  1.00 s  25.0 %\n"), "{ranks}");
     assert!(!shown.contains("80 to 90") && !shown.contains("name20"), "{shown}");
     assert_eq!((summary.reliability.len(), summary.classes.len()), (4, 60));
 }

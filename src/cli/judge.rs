@@ -1,0 +1,77 @@
+//! `mpibayes judge`: judges the draws that a run has so far.
+
+use super::job_args::JobArgs;
+use super::output::print;
+use super::run::{exit_code, launch};
+use crate::config::{Registry, Run};
+use crate::job::{JobError, Ranks, TEMPERATURE, measure_draws_so_far};
+use crate::methods::common::full_scores::SCORES;
+use crate::report::judged_draws::JudgedDraws;
+use crate::report::{ReportError, RunResults};
+use crate::results::RunFolder;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes judge runs/my                                   # while the run goes on, or after it was stopped
+  mpirun -n 8 mpibayes judge runs/my --strict              # with eight ranks; exit code 3 if the draws should not be used";
+
+/// Arguments of `mpibayes judge`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct JudgeArgs {
+    /// The folder of the run, or its result file
+    pub run: PathBuf,
+    /// Show every parameter of the posterior, not only some
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON with all parameters
+    #[arg(long)]
+    pub json: bool,
+    /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
+    #[arg(long)]
+    pub strict: bool,
+    /// The job.
+    #[command(flatten)]
+    pub job: JobArgs,
+}
+
+/// Judges the draws.
+///
+/// # Errors
+/// On a single process, anything that is wrong with the run or its data. With several ranks errors are printed.
+pub fn run(args: &JudgeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    args.job.begin(None);
+    let read = || Ok(Run::from_toml(&RunResults::open(&args.run)?.file.info().config, registry)?);
+    // Nothing is saved, so no folder keeps a note of what ends this job.
+    launch(registry, None, &args.job, read, |run, ranks| carry_out(run, ranks, args))
+}
+
+fn carry_out(run: &Run, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, JobError> {
+    let wrong = |error: ReportError| JobError::Judgment(error.to_string());
+    // Draws and judgment come from one open file: a run that goes on may replace it at any time.
+    let mut results = ranks.agree(ranks.is_root().then(|| RunResults::open(&args.run)).transpose().map_err(wrong))?;
+    let is_measured = results.as_ref().is_some_and(|RunResults { file, .. }| file.has(SCORES) || file.has(TEMPERATURE));
+    if ranks.broadcast(&[u8::from(is_measured)]) != [1] {
+        let mut folder = RunFolder::new(folder_of(&args.run), Duration::MAX, args.job.reporting());
+        let measured = measure_draws_so_far(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
+        if let Some(results) = &mut results {
+            results.file.add_arrays(measured);
+        }
+    }
+    let judged = results.map(|results| JudgedDraws::of(&results, args.all || args.json)).transpose().map_err(wrong);
+    let Some(Some(judged)) = ranks.agree(judged)? else { return Ok(ExitCode::SUCCESS) };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&judged).map_err(|error| JobError::Judgment(error.to_string()))? + "\n",
+        false => judged.text(args.all),
+    };
+    print(&text).map_err(|error| JobError::Output(format!("cannot print the judgment: {error}")))?;
+    Ok(judged.judgment.map_or(ExitCode::SUCCESS, |judgment| exit_code(&judgment, args.strict)))
+}
+
+/// The folder of a run that is given by its folder or its result file.
+fn folder_of(run: &Path) -> &Path {
+    if run.is_file() { run.parent().unwrap_or(run) } else { run }
+}

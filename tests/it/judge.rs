@@ -1,0 +1,121 @@
+//! `mpibayes judge`: the draws of a run that goes on or was stopped are judged as those of a finished run, and the run stays as it is.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::harness::Cli;
+use mpibayes::results::ResultFile;
+use std::collections::BTreeMap;
+
+/// A folder with a dataset of 60 rows, two features and two classes that overlap.
+fn folder() -> Cli {
+    let cli = Cli::new();
+    let label = |i: usize| if (i * 7) % 10 + (i * i) % 7 > 7 { "yes" } else { "no" };
+    let rows: String = (0..60).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, label(i))).collect();
+    cli.write("a.csv", rows);
+    cli.succeed("import a.csv --test-fraction 0.2 -o a.h5");
+    cli
+}
+
+/// A run file for Langevin dynamics on all rows, whose steps inflate the variance of a Gaussian by 1/(1 − step · precision/4).
+fn langevin(step: f64, steps: u64) -> String {
+    format!(
+        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\nintercept_scale = 1.0\n\
+         [method]\nname = \"ec_sgld\"\nsteps = {steps}\nbatch = 48\nburn_in = 1000\nthin = 10\ncoupling = 0.0\nstep = {step}\n\
+         [cluster]\ncheckpoint_every = 0.1\n"
+    )
+}
+
+/// All files of a folder with their bytes.
+fn content(cli: &Cli, run: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(cli.path(run)).unwrap().map(|entry| entry.unwrap());
+    files.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap())).collect()
+}
+
+#[test]
+fn a_biased_run_is_told_so_while_it_goes_on_and_stays_as_it_is() {
+    let cli = folder();
+    cli.write("large.toml", langevin(0.15, 1_000_000_000));
+    let mut running = cli.alone("run large.toml --output large").start();
+    let has_draws = |file: &ResultFile| file.lengths("posterior").is_ok_and(|lengths| lengths.iter().all(|&length| length > 500));
+    running
+        .wait_until("500 draws", |_| ResultFile::open(&cli.path("large/result.h5")).is_ok_and(|file| has_draws(&file)))
+        .unwrap();
+    let says =
+        ["biased: the sd of ", " times too large", "not finished (round ", "these are the draws so far", "sd ratio  shift"];
+    cli.alone("judge large").end(0, &says);
+    cli.alone("judge large/result.h5 --strict").end(3, &says);
+    assert!(!running.has_ended());
+    running.signal(libc::SIGUSR1);
+    assert!(running.finish().unwrap().was_stopped());
+
+    // After the run was stopped, on any number of ranks, and without leaving anything in its folder.
+    let before = content(&cli, "large");
+    let alone = cli.stdout("judge large");
+    for ranks in [1, 2, 3] {
+        let judged = cli.mpirun(ranks, "judge large").end(0, &["biased: the sd of "]);
+        assert_eq!(judged.stdout, alone, "{ranks} ranks");
+    }
+    assert!(before.len() > 3 && content(&cli, "large") == before);
+    let json = cli.json("judge large --json");
+    assert_eq!((&json["judgment"]["outcome"], &json["finished"]), (&"biased".into(), &false.into()));
+    assert!(json["posterior"]["estimates"][0]["sd_ratio"].as_f64().unwrap() > 1.05, "{json}");
+    assert!(json["rounds_done"].as_u64().unwrap() > 1000 && json["test_rows"]["metrics"]["accuracy"].is_number(), "{json}");
+    // The summary of an unfinished run says where the judgment is.
+    assert!(cli.stdout("summary large").contains("these are the results so far; `mpibayes judge` judges its draws"));
+    cli.refuse("summary large --get judgment", &["draws are judged at its end; `mpibayes judge` judges those so far"]);
+}
+
+/// The scores at the same draws lead to the same judgment.
+#[test]
+fn a_run_that_did_not_measure_its_bias_is_judged_as_if_it_had() {
+    let cli = folder();
+    cli.write("small.toml", langevin(0.02, 20_000));
+    for (method, file) in [("float64", "small"), ("float32", "single")] {
+        cli.alone(&format!("run small.toml --set dtype={method} --output {file}")).end(0, &["right: "]);
+        let unmeasured = format!("run small.toml --set dtype={method} --set evaluate.bias=false --output {file}-unmeasured");
+        cli.alone(&unmeasured).end(0, &["bias unknown: evaluate.bias = false"]);
+        let [measured, later] =
+            [file.to_owned(), format!("{file}-unmeasured")].map(|run| cli.json(&format!("judge {run} --json")));
+        assert_eq!(measured["judgment"]["outcome"], "right");
+        for key in ["judgment", "posterior", "test_rows", "finished"] {
+            assert_eq!(measured[key], later[key], "{key}");
+        }
+        let summary = cli.json(&format!("summary {file} --json"));
+        assert_eq!((&summary["judgment"], &summary["draws"][0]), (&measured["judgment"], &measured["posterior"]));
+        let judged = cli.stdout(&format!("judge {file}-unmeasured"));
+        assert!(judged.starts_with("right: all sds within 20 %") && !judged.contains("not finished"), "{judged}");
+    }
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused_with_a_reason() {
+    let cli = folder();
+    cli.write("small.toml", langevin(0.02, 2_000));
+    cli.succeed("run small.toml --output small");
+    cli.write(
+        "point.toml",
+        "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"fedavg\"\nrounds = 3\n",
+    );
+    cli.succeed("run point.toml --output point");
+    cli.write("burn-in.toml", langevin(0.02, 1_000_000_000).replace("burn_in = 1000", "burn_in = 900000000"));
+    cli.stop("burn-in", || cli.alone("run burn-in.toml --output burn-in"));
+    for (run, says) in [
+        ("none", "none: there is no such folder or file"),
+        ("a.h5", "this is a dataset, not the result of a run"),
+        ("burn-in", "this run has no draws yet"),
+        ("point", "fedavg does not sample the posterior"),
+    ] {
+        for ranks in [1, 2] {
+            let typed = format!("judge {run}");
+            let launch = if ranks == 1 { cli.alone(&typed) } else { cli.mpirun(ranks, &typed) };
+            launch.refuse(&[says]);
+        }
+    }
+    cli.write("b.csv", cli.read("a.csv").replace("no\n", "never\n"));
+    cli.succeed("import b.csv --test-fraction 0.2 -o a.h5 --force");
+    cli.succeed("judge small");
+    cli.succeed("run small.toml --set evaluate.bias=false --output other");
+    cli.write("c.csv", cli.read("a.csv"));
+    cli.succeed("import c.csv --test-fraction 0.2 -o a.h5 --force");
+    cli.refuse("judge other", &["cannot judge: a.h5 now holds other data"]);
+}
