@@ -178,7 +178,6 @@ fn meaning(model: &str) -> Option<Meaning> {
 }
 
 /// Whether the parameters of a model are those of standardized columns, which have coefficients in the units of the data.
-#[cfg(feature = "plots")]
 pub(super) fn is_standardized(model: &str) -> bool {
     meaning(model).is_some()
 }
