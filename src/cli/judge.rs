@@ -6,10 +6,11 @@ use super::run::{exit_code, launch};
 use crate::config::{Registry, Run};
 use crate::job::{JobError, Ranks, TEMPERATURE, measure_draws_so_far};
 use crate::methods::common::full_scores::SCORES;
+use crate::report::RunResults;
 use crate::report::judged_draws::JudgedDraws;
-use crate::report::{ReportError, RunResults};
 use crate::results::RunFolder;
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,24 +45,30 @@ pub struct JudgeArgs {
 /// On a single process, anything that is wrong with the run or its data. With several ranks errors are printed.
 pub fn run(args: &JudgeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     args.job.begin(None);
-    let read = || Ok(Run::from_toml(&RunResults::open(&args.run)?.file.info().config, registry)?);
+    // Rank 0 opens the file once: a run that goes on may replace it at any time.
+    let opened = Cell::new(None);
+    let read = || {
+        let results = RunResults::open(&args.run)?;
+        let run = Run::from_toml(&results.file.info().config, registry)?;
+        opened.set(Some(results));
+        Ok(run)
+    };
     // Nothing is saved, so no folder keeps a note of what ends this job.
-    launch(registry, None, &args.job, read, |run, ranks| carry_out(run, ranks, args))
+    launch(registry, None, &args.job, read, |run, ranks| carry_out(run, opened.take(), ranks, args))
 }
 
-fn carry_out(run: &Run, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, JobError> {
-    let wrong = |error: ReportError| JobError::Judgment(error.to_string());
-    // Draws and judgment come from one open file: a run that goes on may replace it at any time.
-    let mut results = ranks.agree(ranks.is_root().then(|| RunResults::open(&args.run)).transpose().map_err(wrong))?;
+fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, JobError> {
     let is_measured = results.as_ref().is_some_and(|RunResults { file, .. }| file.has(SCORES) || file.has(TEMPERATURE));
     if ranks.broadcast(&[u8::from(is_measured)]) != [1] {
-        let mut folder = RunFolder::new(folder_of(&args.run), Duration::MAX, args.job.reporting());
+        // It only shows progress: the folder belongs to the job that carries out the run.
+        let mut folder = RunFolder::new(&args.run, Duration::MAX, args.job.reporting());
         let measured = measure_draws_so_far(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
         if let Some(results) = &mut results {
             results.file.add_arrays(measured);
         }
     }
-    let judged = results.map(|results| JudgedDraws::of(&results, args.all || args.json)).transpose().map_err(wrong);
+    let judged = results.map(|results| JudgedDraws::of(&results, args.all || args.json)).transpose();
+    let judged = judged.map_err(|error| JobError::Judgment(error.to_string()));
     let Some(Some(judged)) = ranks.agree(judged)? else { return Ok(ExitCode::SUCCESS) };
     let text = match args.json {
         true => serde_json::to_string_pretty(&judged).map_err(|error| JobError::Judgment(error.to_string()))? + "\n",
@@ -69,9 +76,4 @@ fn carry_out(run: &Run, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, Job
     };
     print(&text).map_err(|error| JobError::Output(format!("cannot print the judgment: {error}")))?;
     Ok(judged.judgment.map_or(ExitCode::SUCCESS, |judgment| exit_code(&judgment, args.strict)))
-}
-
-/// The folder of a run that is given by its folder or its result file.
-fn folder_of(run: &Path) -> &Path {
-    if run.is_file() { run.parent().unwrap_or(run) } else { run }
 }

@@ -32,6 +32,7 @@ pub const WORST_CLASS: &str = "worst_class";
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
+
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -234,8 +235,13 @@ impl Summary {
         self.draws.iter().any(|draws| draws.group == POSTERIOR && draws.kind == SampleKind::Chains)
     }
 
+    /// What the draws of all chains predict, if that is known.
+    fn predicted_by_chains(&self) -> Option<&TestRows> {
+        self.test_rows.as_ref().filter(|_| self.has_chains())
+    }
+
     fn metrics_of_all_rows(&self) -> Vec<(String, f64)> {
-        let of_all_draws = self.test_rows.as_ref().filter(|_| self.has_chains()).map_or(&[][..], |rows| &rows.metrics);
+        let of_all_draws = self.predicted_by_chains().map_or(&[][..], |rows| &rows.metrics);
         let better = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
         if self.metrics.is_empty() {
             return of_all_draws.to_vec();

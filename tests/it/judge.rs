@@ -6,23 +6,15 @@ use crate::harness::Cli;
 use mpibayes::results::ResultFile;
 use std::collections::BTreeMap;
 
-/// A folder with a dataset of 60 rows, two features and two classes that overlap.
+/// A folder with a dataset that has test rows.
 fn folder() -> Cli {
-    let cli = Cli::new();
-    let label = |i: usize| if (i * 7) % 10 + (i * i) % 7 > 7 { "yes" } else { "no" };
-    let rows: String = (0..60).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, label(i))).collect();
-    cli.write("a.csv", rows);
-    cli.succeed("import a.csv --test-fraction 0.2 -o a.h5");
-    cli
+    crate::judgment::folder("--test-fraction 0.2")
 }
 
-/// A run file for Langevin dynamics on all rows, whose steps inflate the variance of a Gaussian by 1/(1 − step · precision/4).
+/// A run file for Langevin dynamics on the 48 training rows, saved often.
 fn langevin(step: f64, steps: u64) -> String {
-    format!(
-        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\nintercept_scale = 1.0\n\
-         [method]\nname = \"ec_sgld\"\nsteps = {steps}\nbatch = 48\nburn_in = 1000\nthin = 10\ncoupling = 0.0\nstep = {step}\n\
-         [cluster]\ncheckpoint_every = 0.1\n"
-    )
+    let file = crate::judgment::langevin(step).replace("batch = 60", "batch = 48");
+    file.replace("steps = 20000", &format!("steps = {steps}")) + "[cluster]\ncheckpoint_every = 0.1\n"
 }
 
 /// All files of a folder with their bytes.
@@ -70,9 +62,9 @@ fn a_biased_run_is_told_so_while_it_goes_on_and_stays_as_it_is() {
 fn a_run_that_did_not_measure_its_bias_is_judged_as_if_it_had() {
     let cli = folder();
     cli.write("small.toml", langevin(0.02, 20_000));
-    for (method, file) in [("float64", "small"), ("float32", "single")] {
-        cli.alone(&format!("run small.toml --set dtype={method} --output {file}")).end(0, &["right: "]);
-        let unmeasured = format!("run small.toml --set dtype={method} --set evaluate.bias=false --output {file}-unmeasured");
+    for (dtype, file) in [("float64", "small"), ("float32", "single")] {
+        cli.alone(&format!("run small.toml --set dtype={dtype} --output {file}")).end(0, &["right: "]);
+        let unmeasured = format!("run small.toml --set dtype={dtype} --set evaluate.bias=false --output {file}-unmeasured");
         cli.alone(&unmeasured).end(0, &["bias unknown: evaluate.bias = false"]);
         let [measured, later] =
             [file.to_owned(), format!("{file}-unmeasured")].map(|run| cli.json(&format!("judge {run} --json")));

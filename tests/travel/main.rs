@@ -292,7 +292,7 @@ fn waiting(group: &mut Group) {
         };
         let fast = |shares: [f64; 4]| (shares[0] + shares[1] + shares[3]) / 3.0;
         let expected = (slower - 1.0) / slower;
-        let plain = run("plain", 4.0, &["method.trajectory=10", "method.rounds=20"]);
+        let plain = run("plain", 8.0, &["method.trajectory=10", "method.rounds=20"]);
         group.check(
             format!("1 : {slower}, without balancing"),
             plain.and_then(|shares| {
@@ -305,7 +305,7 @@ fn waiting(group: &mut Group) {
             }),
         );
         let balance = "method.balance={ threshold = 0.2, decay = 1.0, until = 6 }";
-        let balanced = run("balanced", 4.0, &["method.trajectory=30", "method.rounds=26", balance]);
+        let balanced = run("balanced", 4.0, &["method.trajectory=60", "method.rounds=26", balance]);
         group.check(
             format!("1 : {slower}, balanced"),
             balanced.and_then(|shares| {

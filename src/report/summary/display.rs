@@ -42,11 +42,7 @@ impl Summary {
         if let Some(why) = &self.why_no_coefficients {
             text += &format!("\nno table in the units of the data: {why}\n");
         }
-        text += &self.metrics_of_all_draws();
-        // For chains, the metrics of all draws are those to report.
-        if !self.has_metrics_of_all_draws() {
-            text += &self.final_metrics();
-        }
+        text += &self.predicted_by_chains().map_or_else(|| self.final_metrics(), metrics_of_test_rows);
         text += &self.calibration();
         text += &self.accuracy_by_class();
         text += &self.coupling();
@@ -66,7 +62,7 @@ impl Summary {
     /// Metrics and history by round, and what agents received and sent, as text.
     pub fn rounds_text(&self) -> String {
         let mut text = String::new();
-        if self.has_metrics_of_all_draws() {
+        if self.predicted_by_chains().is_some() {
             text += &self.final_metrics();
         }
         text += &table_of_rounds("metrics by round", &self.evaluations);
@@ -76,11 +72,6 @@ impl Summary {
             true => "this run has no metrics and no history\n".into(),
             false => text.trim_start().to_owned(),
         }
-    }
-
-    /// Whether it is known what the draws of all chains predict.
-    fn has_metrics_of_all_draws(&self) -> bool {
-        self.test_rows.is_some() && self.has_chains()
     }
 
     /// Method, model, data, seed and version.
@@ -99,11 +90,6 @@ impl Summary {
             ("began", self.created_at.clone()),
             ("version", format!("mpibayes {}", self.version)),
         ])
-    }
-
-    /// The metrics of predictions averaged over all draws; of particles, they are those of the last evaluation.
-    fn metrics_of_all_draws(&self) -> String {
-        self.test_rows.as_ref().filter(|_| self.has_chains()).map_or_else(String::new, metrics_of_test_rows)
     }
 
     /// The metrics of the last evaluation, and the range of the accuracy or RMSE over agents.

@@ -162,8 +162,8 @@ fn a_run_without_metrics_shows_its_history() {
     let path = folder.path().join("r.h5");
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("history", 5, None, &[("seconds", 1.0)])]).unwrap();
     let summary = read(&path);
-    let shown = summary.to_string();
-    assert!(shown.contains("data     none") && shown.contains("  round  seconds\n      5     1.00\n"), "{shown}");
+    let (shown, rounds) = (summary.to_string(), summary.rounds_text());
+    assert!(shown.contains("data     none") && rounds.contains("  round  seconds\n      5     1.00\n"), "{shown}\n{rounds}");
     assert!(summary.metric("accuracy").unwrap_err().to_string().contains("no predictions were evaluated"));
 }
 
