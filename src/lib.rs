@@ -2,7 +2,7 @@
 //!
 //! With a model of your own, begin with [`guide`].
 //!
-//! The rooms, and what each may use (arrows point downwards only; `tests/it/rules.rs` holds them):
+//! The rooms, and what each may use (`tests/it/rules.rs` checks it):
 //!
 //! | room | job | may use |
 //! | --- | --- | --- |

@@ -73,8 +73,18 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
         details: args.details,
     };
     let kinds = if args.kinds.is_empty() { &FigureKind::ALL[..] } else { &args.kinds };
+    let (mut unknown, mut has_parameters) = (None, false);
     for &kind in kinds {
-        match run.figure(kind, &options, &args.parameter).with_context(|| path.to_string())? {
+        let figure = match run.figure(kind, &options, &args.parameter) {
+            // One kind knows the parameters of the model, another the terms in the units of the data.
+            Err(error) if args.kinds.is_empty() && kind.shows_parameters() && !args.parameter.is_empty() => {
+                unknown.get_or_insert(error);
+                continue;
+            }
+            figure => figure.with_context(|| path.to_string())?,
+        };
+        has_parameters |= figure.is_some() && kind.shows_parameters();
+        match figure {
             Some(figure) => figures.push((kind.name().to_owned(), figure)),
             None if args.kinds.is_empty() => {}
             None => {
@@ -90,6 +100,9 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
                 bail!("{path}: cannot draw {:?}: {}; this run has data for: {available}", kind.name(), kind.missing());
             }
         }
+    }
+    if let Some(unknown) = unknown.filter(|_| !has_parameters) {
+        return Err(unknown).with_context(|| path.to_string());
     }
     for (place, names) in args.pair.chunks(2).enumerate() {
         let [first, second] = names else { continue };

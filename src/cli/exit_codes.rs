@@ -11,7 +11,7 @@ pub const EXIT_CODES: [(u8, &str); 7] = [
     (0, "success; a run is finished"),
     (1, "an error, reported in one line"),
     (2, "invalid arguments"),
-    (UNUSABLE, "a run is finished, but its draws have diverged; with --strict also if they are biased or not mixed"),
+    (UNUSABLE, "the draws of a run have diverged; with --strict also if they are biased or not mixed"),
     (70, "a run failed; one line reports the rank and the agent"),
     (
         STOPPED,

@@ -1,5 +1,6 @@
 //! `mpibayes judge`: judges the draws that a run has so far.
 
+use super::exit_codes::STOPPED;
 use super::job_args::JobArgs;
 use super::output::print;
 use super::run::{exit_code, launch};
@@ -58,11 +59,15 @@ pub fn run(args: &JudgeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 }
 
 fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, JobError> {
-    let is_measured = results.as_ref().is_some_and(|RunResults { file, .. }| file.has(SCORES) || file.has(TEMPERATURE));
+    let is_measured = results.as_ref().is_some_and(|results| is_measured(run, results));
     if ranks.broadcast(&[u8::from(is_measured)]) != [1] {
-        // It only shows progress: the folder belongs to the job that carries out the run.
-        let mut folder = RunFolder::new(&args.run, Duration::MAX, args.job.reporting());
+        // Only rank 0 reads it, and nothing is saved: the folder belongs to the job that carries out the run.
+        let path = results.as_ref().and_then(|results| results.path.parent()).unwrap_or(&args.run);
+        let mut folder = RunFolder::new(path, Duration::MAX, args.job.reporting());
         let measured = measure_draws_so_far(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
+        if folder.was_stopped() {
+            return Ok(ExitCode::from(STOPPED));
+        }
         if let Some(results) = &mut results {
             results.file.add_arrays(measured);
         }
@@ -76,4 +81,10 @@ fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &J
     };
     print(&text).map_err(|error| JobError::Output(format!("cannot print the judgment: {error}")))?;
     Ok(judged.judgment.map_or(ExitCode::SUCCESS, |judgment| exit_code(&judgment, args.strict)))
+}
+
+/// Whether the run has measured its draws, as far as they can be measured.
+fn is_measured(run: &Run, RunResults { file, .. }: &RunResults) -> bool {
+    let measures_at_end = matches!(run, Run::Table(run) if run.method.samples() && run.evaluate.bias);
+    file.has(SCORES) || file.has(TEMPERATURE) || file.info().state.finished && measures_at_end
 }

@@ -55,7 +55,7 @@ pub struct TopicsArgs {
     /// The column of that file, if it has several
     #[arg(long, value_name = "NAME", requires = "by")]
     pub column: Option<String>,
-    /// Match the topics one to one with those of other runs, and print how similar they are
+    /// Match the topics one to one with those of the first chain of other runs, and print how similar they are
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["html", "arrays"])]
     pub stability: Vec<PathBuf>,
     /// Write a page for a browser: a map of the topics, their words by relevance, and their top documents
@@ -80,7 +80,10 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let results = RunResults::open(&args.run)?;
     let model = TopicModel::read(&results.file, args.chain, registry).with_context(|| format!("{}", results.path.display()))?;
     let data = args.data.clone().or_else(|| results.dataset().map(PathBuf::from)).context("the run has no data")?;
-    let corpus = model.adopt(&data).context("cannot use the corpus of the run (if it was moved, say where it is with --data)")?;
+    let corpus = model.adopt(&data).context(match args.data {
+        Some(_) => "cannot use the corpus that --data names",
+        None => "cannot use the corpus of the run (if it was moved, say where it is with --data)",
+    })?;
     let own = &results.file.info().data_digest;
     if corpus.digest() != own {
         eprintln!(

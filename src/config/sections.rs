@@ -201,8 +201,8 @@ pub struct TableEvaluation {
     /// The rows that `pointwise` is about: `train`, for cross-validation, or `test`.
     pub pointwise_rows: Split,
     /// Whether the bias of the draws is measured after the last round. It takes the gradient of all rows at 1.5 d + 8 draws for d parameters,
-    /// at least 100, and up to 400 where rows are few. For more than 300 parameters only the spread of each variable is measured, which
-    /// takes about a second.
+    /// but at least 100, and 400 where rows are few. For more than 300 parameters only the spread of each variable is measured, which
+    /// takes about a second. `mpibayes judge` measures what was not measured here.
     pub bias: bool,
 }
 

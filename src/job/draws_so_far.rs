@@ -1,19 +1,21 @@
 //! Measures the draws that a run has so far as a finished run measures its own: for a run that goes on, was stopped, or did not measure them.
 
-use super::data::{DataFile, check_unchanged};
+use super::data::check_unchanged;
 use super::error::JobError;
-use super::predictions::predictive_arrays;
+use super::predictions::{TEST_PREDICTIONS, predictive_arrays};
 use super::prepare::JobData;
 use super::problem::table_problem;
 use super::ranks::Ranks;
 use super::scoring::{ScoringContext, scoring};
 use super::start::{job_options, open_on_all, start_threads};
+use super::tune::{TUNING, found_before_run};
 use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::methods::{DrawKind, Table};
 use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder};
 
-/// Computes the scores or temperatures of the draws in a result file, which rank 0 gives, and what they predict for the test rows. Returns these
-/// arrays on rank 0. Writes nothing; `folder` shows the progress. Every rank calls this.
+/// Computes the scores or temperatures of the draws in a result file, which rank 0 gives, and what they predict for the test rows, and adds what was
+/// found before the run. Returns these arrays on rank 0, without those that the file has. Writes nothing; `folder`, that of the run, shows the
+/// progress. If the job is asked to stop, it returns nothing, and the folder knows it. Every rank calls this.
 ///
 /// # Errors
 /// If the draws cannot be judged (a topic model, a method that does not sample the posterior, no draws yet, other data than at the start), or
@@ -41,33 +43,50 @@ fn measure<F: Precision>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<Vec<Grid>, JobError> {
+    let threads = start_threads(run, ranks);
+    ranks.agree(check_can_be_judged(run, file))?;
     let data = open_on_all(run, ranks)?;
-    ranks.agree(check_can_be_judged(run, file, data.as_ref()))?;
+    ranks.agree(file.map_or(Ok(()), |file| check_unchanged(file, data.as_ref()).map_err(JobError::Judgment)))?;
     let dataset = data.as_ref().and_then(Table::downcast);
     let described = ranks.agree(table_problem::<F>(run, dataset, ranks))?;
     let model = described.problem.model.clone();
     let draws = F::method(run.method.as_ref(), described.problem.clone()).draws();
     let mut grids = Vec::new();
     if let Some(scoring) = scoring(run, &described.problem, described.rows, draws) {
-        let options = job_options(run, start_threads(run, ranks), folder).without_stores();
+        let options = job_options(run, threads, folder).without_stores();
         grids.extend(scoring(file, &mut ScoringContext { ranks, options: &options, folder })?);
     }
-    let predicted = match (file, dataset) {
-        (Some(file), Some(dataset)) => predictive_arrays(model.as_ref(), draws == DrawKind::Chains, file, dataset, run),
-        _ => Ok(Vec::new()),
+    if folder.was_stopped() {
+        return Ok(Vec::new());
+    }
+    let others = || -> Result<Vec<Grid>, JobError> {
+        let Some(file) = file else { return Ok(Vec::new()) };
+        let mut grids = Vec::new();
+        if !file.has(TUNING) {
+            grids.extend(found_before_run(run, folder, model.dim())?);
+        }
+        if let Some(dataset) = dataset.filter(|_| !file.has(TEST_PREDICTIONS)) {
+            grids.extend(predictive_arrays(model.as_ref(), draws == DrawKind::Chains, file, dataset, run)?);
+        }
+        Ok(grids)
     };
-    grids.extend(ranks.agree(predicted)?);
+    grids.extend(ranks.agree(others())?);
     Ok(grids)
 }
 
-/// Checks that the draws can be judged with these data.
-fn check_can_be_judged(run: &RunOf<Table>, file: Option<&ResultFile>, data: Option<&DataFile>) -> Result<(), JobError> {
+/// Checks that a run has draws that can be judged.
+fn check_can_be_judged(run: &RunOf<Table>, file: Option<&ResultFile>) -> Result<(), JobError> {
     if !run.method.samples() {
         return Err(JobError::Judgment(format!("{} does not sample the posterior", run.method.name())));
     }
     let Some(file) = file else { return Ok(()) };
-    if !file.has_posterior()? || file.lengths(POSTERIOR)?.iter().all(|&length| length == 0) {
-        return Err(JobError::Judgment(format!("{}: this run has no draws yet", file.path().display())));
+    let lengths = if file.has_posterior()? { file.lengths(POSTERIOR)? } else { Vec::new() };
+    if lengths.is_empty() || lengths.contains(&0) {
+        let path = file.path().display();
+        return Err(JobError::Judgment(format!(
+            "{path}: this run has saved no draws yet, or not of every chain. Chains save theirs with each checkpoint after burn_in, particles at \
+             the end of the run"
+        )));
     }
-    check_unchanged(file, data).map_err(JobError::Judgment)
+    Ok(())
 }

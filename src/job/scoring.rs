@@ -22,11 +22,11 @@ pub const TEMPERATURE: &str = "configurational_temperature";
 /// The temperature is the mean over at most this many draws.
 const MAX_TEMPERATURE_DRAWS: usize = 40;
 /// It is not measured with fewer draws.
-const MIN_TEMPERATURE_DRAWS: usize = 10;
+pub const MIN_TEMPERATURE_DRAWS: usize = 10;
 /// At most this many values, draws × parameters, are read, but never fewer draws than [`MIN_TEMPERATURE_DRAWS`].
 const MAX_TEMPERATURE_VALUES: usize = 4_000_000;
 /// The temperature of models with more parameters is not measured: rank 0 would need some 40 bytes for each value of all draws.
-const MAX_TEMPERATURE_PARAMETERS: usize = 1_000_000;
+pub const MAX_TEMPERATURE_PARAMETERS: usize = 1_000_000;
 /// The limit of rows × parameters × draws for the temperature, which a core computes in about a second for a dense network. The more parameters,
 /// the fewer rows.
 const MAX_TEMPERATURE_WORK: usize = 2_000_000_000;

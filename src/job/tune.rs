@@ -72,7 +72,6 @@ pub(super) fn tune(
         let method = run.method.tuned(Found::Nothing, run.settings.agents).map_err(wrong_method)?;
         return Ok(Some(Tuned { method, found_keys: toml::Table::new(), findings: None, excess: None }));
     }
-    let measured_with = needs.noise.as_ref().map(|noise| noise.batch);
     let stored = if ranks.is_root() { read_stored(folder, dim) } else { Ok(Vec::new()) };
     let mut bytes = ranks.broadcast(&ranks.agree(stored)?);
     if bytes.is_empty() {
@@ -87,13 +86,18 @@ pub(super) fn tune(
         let stored = if ranks.is_root() { store(&measured, folder) } else { Ok(Vec::new()) };
         bytes = ranks.broadcast(&ranks.agree(stored)?);
     }
-    let findings = Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?;
-    let method = run.method.tuned(findings.for_method(), run.settings.agents).map_err(wrong_method)?;
-    let (before, mut found_keys) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
-    let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found_keys));
-    found_keys.retain(|key, value| before.get(key) != Some(value));
-    ranks.agree(refuse_endless(&found_keys))?;
-    Ok(Some(Tuned { method, found_keys, findings: Some(findings), excess }))
+    let tuned = Tuned::with(Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?, run)?;
+    ranks.agree(refuse_endless(&tuned.found_keys))?;
+    Ok(Some(tuned))
+}
+
+/// What was found when a run of a model with `dim` parameters began, from the folder of the run, as arrays for its result file.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn found_before_run(run: &RunOf<Table>, folder: &RunFolder, dim: usize) -> Result<Option<Grid>, JobError> {
+    let Some((_, findings)) = Findings::kept(folder, Some(dim))? else { return Ok(None) };
+    Ok(Tuned::with(findings, run)?.arrays())
 }
 
 /// Refuses lengths that were found, but that no run would reach in a reasonable time.
@@ -280,6 +284,16 @@ fn too_little() -> JobError {
 }
 
 impl Tuned {
+    /// A run's method with what these findings mean for it.
+    fn with(findings: Findings, run: &RunOf<Table>) -> Result<Self, JobError> {
+        let measured_with = run.method.tuning().and_then(|needs| needs.noise).map(|noise| noise.batch);
+        let method = run.method.tuned(findings.for_method(), run.settings.agents).map_err(wrong_method)?;
+        let (before, mut found_keys) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
+        let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found_keys));
+        found_keys.retain(|key, value| before.get(key) != Some(value));
+        Ok(Self { method, found_keys, findings: Some(findings), excess })
+    }
+
     fn space(&self) -> Option<&Space> {
         self.findings.as_ref().map(|findings| &findings.space)
     }

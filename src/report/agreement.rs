@@ -1,6 +1,7 @@
 //! How far the posteriors of runs are from that of a reference run.
 
 use super::error::{ReportError, Result};
+use super::exchangeable::has_exchangeable_units;
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
@@ -225,7 +226,7 @@ pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> Str
         ("of".into(), cells(&|agreement| agreement.widest.clone())),
         ("judgment".into(), cells(&Agreement::outcome)),
     ];
-    let exchangeable = match reference.run.file.info().model == "network" {
+    let exchangeable = match has_exchangeable_units(&reference.run.file.info().model) {
         true => {
             "  The units of a network can be exchanged, so its parameters need not agree: compare the metrics of test rows, without \
              --reference\n"

@@ -26,7 +26,7 @@ pub struct JudgedDraws {
     pub rounds_done: u64,
     /// All rounds of the run; 0 if unknown.
     pub rounds_total: u64,
-    /// Whether these draws can be used; none if they cannot be judged.
+    /// Whether these draws can be used; none of a single particle.
     pub judgment: Option<Judgment>,
     /// What the draws predict for the test rows, all together.
     pub test_rows: Option<TestRows>,
@@ -65,8 +65,8 @@ impl JudgedDraws {
     /// The judgment and what it is based on, as text: all parameters if `all` is set, otherwise the worst ones of
     /// chains, or some of each variable of particles.
     pub fn text(&self, all: bool) -> String {
-        let mut text = self.judgment.as_ref().map_or_else(String::new, |judgment| format!("{}\n\n", judgment.text));
-        text += &format!("{}\n", self.file.display());
+        let judgment = self.judgment.as_ref().map_or("not judged: a single particle has no spread", |judgment| &judgment.text);
+        let mut text = format!("{judgment}\n\n{}\n", self.file.display());
         if !self.finished {
             text += &format!("not finished{}: these are the draws so far\n", progress(self.rounds_done, self.rounds_total));
         }

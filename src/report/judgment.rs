@@ -1,13 +1,14 @@
 //! Whether a run's draws can be used: the first line of its summary.
 
 use super::error::Result;
+use super::exchangeable::has_exchangeable_units;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::run::RunResults;
 use super::temperature::{self, temperatures_of};
 use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
-use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
+use crate::job::{EXCESS_KEY, MAX_TEMPERATURE_PARAMETERS, MIN_TEMPERATURE_DRAWS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, Obstacle, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, UNMIXED_R_HAT};
 use crate::metrics::temperature::Temperature;
@@ -83,7 +84,7 @@ impl Judgment {
         let trajectories = evidence.trajectories.as_ref();
         let group = groups.iter().find(|group| group.group == POSTERIOR)?;
         if group.kind == SampleKind::Chains && group.draws <= 1 {
-            return Some(single_draws(group.draws, evidence.single_draws_are_finite, longer));
+            return Some(single_draws(group.draws, !evidence.last_draws_diverged, longer));
         }
         if group.estimates.is_empty() {
             return None;
@@ -108,6 +109,10 @@ fn without_trajectories(group: &PosteriorGroup, evidence: &Evidence) -> (Judgmen
     let longer = evidence.longer.as_str();
     if let Some(found) = diverged(group) {
         return found;
+    }
+    // Estimates are from the draws that all chains have: longer chains have more.
+    if evidence.last_draws_diverged {
+        return not_finite("the last draws of a chain");
     }
     // Chains of networks, whose parameters have no unique values.
     let predictions = evidence.test_rows.as_ref().and_then(|rows| rows.agreement).map(|share| predictions(share, evidence));
@@ -181,8 +186,12 @@ pub struct Evidence {
     excess: Option<f64>,
     /// The result file whose draws were moved, if these are moved draws.
     pub recalibrated_from: Option<String>,
-    /// Whether all draws are finite, if the chains have only one each; otherwise true.
-    single_draws_are_finite: bool,
+    /// Whether the last draw of a chain is not finite.
+    last_draws_diverged: bool,
+    /// Whether the run file says that bias is not to be measured.
+    bias_is_off: bool,
+    /// Whether the units of the model can change places, so that single parameters mean nothing.
+    has_exchangeable_units: bool,
     /// Whether the run file gives the step, which is otherwise found.
     has_own_step: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
@@ -196,6 +205,7 @@ impl Evidence {
     /// When the result file cannot be read.
     pub fn of(run: &RunResults) -> Result<Self> {
         let file = &run.file;
+        let config = &file.info().config;
         let recalibration = file.grid(RECALIBRATION)?;
         Ok(Self {
             trajectories: Trajectories::of(file)?,
@@ -204,28 +214,27 @@ impl Evidence {
             // Moved draws are judged by their scores.
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
-            single_draws_are_finite: single_draws_are_finite(file)?,
-            has_own_step: has_own_step(&file.info().config),
+            last_draws_diverged: last_draws_diverged(file)?,
+            bias_is_off: setting(config, "evaluate", "bias") == Some(toml::Value::Boolean(false)),
+            has_exchangeable_units: has_exchangeable_units(&file.info().model),
+            has_own_step: setting(config, "method", "step").is_some_and(|step| step.as_str() != Some("auto")),
             longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
 }
 
-fn single_draws_are_finite(file: &ResultFile) -> Result<bool> {
+fn last_draws_diverged(file: &ResultFile) -> Result<bool> {
     if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
-        return Ok(true);
+        return Ok(false);
     }
-    let lengths = file.lengths(POSTERIOR)?;
-    if lengths.iter().any(|&length| length > 1) {
-        return Ok(true);
-    }
-    let draws: Vec<_> = (0..lengths.len()).filter(|&chain| lengths[chain] == 1).map(|chain| (chain, 0)).collect();
-    Ok(file.draws::<f64>(POSTERIOR, &draws)?.iter().all(|value| value.is_finite()))
+    let lengths = file.lengths(POSTERIOR)?.into_iter().enumerate();
+    let last: Vec<_> = lengths.filter_map(|(chain, length)| Some((chain, length.checked_sub(1)?))).collect();
+    Ok(!file.draws::<f64>(POSTERIOR, &last)?.iter().all(|value| value.is_finite()))
 }
 
-fn has_own_step(config: &str) -> bool {
-    let config = stored_table(config).unwrap_or_default();
-    config.get("method").and_then(|method| method.get("step")).is_some_and(|step| step.as_str() != Some("auto"))
+/// A key of a configuration in one of its tables.
+fn setting(config: &str, table: &str, key: &str) -> Option<toml::Value> {
+    stored_table(config).ok()?.get(table)?.get(key).cloned()
 }
 
 fn excess(file: &ResultFile) -> Result<Option<f64>> {
@@ -243,8 +252,7 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
         "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
          draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
-         uncertain. A smaller method.step with a longer run makes it smaller, and so do a larger method.batch, up to the rows of an \
-         agent, and fewer agents with more rows each",
+         uncertain. A larger method.batch, up to the rows of an agent, makes it smaller, and so do fewer agents with more rows each",
         1.0 + excess
     );
     Some((JudgmentOutcome::Biased, text))
@@ -290,7 +298,8 @@ fn advice_on(wrong: &Temperature, evidence: &Evidence) -> String {
 fn smaller_step(has_own_step: bool) -> &'static str {
     match has_own_step {
         true => "take a smaller method.step or a larger batch, or let the step be found (method.step = \"auto\")",
-        false => "take a larger batch, or set method.step to less than its value in this run",
+        // A step that was found is in other coordinates than one that is set, so that it tells nothing about a smaller one.
+        false => "take a larger method.batch, or use hmc",
     }
 }
 
@@ -400,19 +409,25 @@ fn not_mixed(
 }
 
 /// Why the bias of a run was not measured.
-fn not_measured(group: &PosteriorGroup) -> String {
-    let (draws, needed) = (group.chains * group.draws, draws_needed(group.parameters));
+fn not_measured(group: &PosteriorGroup, evidence: &Evidence) -> String {
+    let has_many = group.parameters > MAX_PARAMETERS;
+    let (draws, needed) =
+        (group.chains * group.draws, if has_many { MIN_TEMPERATURE_DRAWS } else { draws_needed(group.parameters) });
     let what = if group.kind == SampleKind::Particles { "particle" } else { "draw" };
-    let reason = if group.parameters > MAX_PARAMETERS {
+    let reason = if group.kind == SampleKind::Particles && evidence.has_exchangeable_units {
+        "single weights of a network mean nothing. Judge the particles by how they predict test rows, beside other methods".into()
+    } else if draws < needed {
+        format!("the run has {}, and {needed} are needed", text::counted(draws, what))
+    } else if evidence.bias_is_off && group.parameters <= MAX_TEMPERATURE_PARAMETERS {
+        "evaluate.bias = false. `mpibayes judge` measures it".into()
+    } else if has_many {
         format!(
             "the model has {} parameters, more than {MAX_PARAMETERS}, and the spread of its draws was not measured. Judge it by how it \
              predicts test rows, beside other methods",
             text::count(group.parameters)
         )
-    } else if draws < needed {
-        format!("the run has {}, and {needed} are needed", text::counted(draws, what))
     } else {
-        "evaluate.bias = false, or the method does not sample the posterior".into()
+        "the method does not sample the posterior".into()
     };
     format!("bias unknown: {reason}")
 }
@@ -434,7 +449,7 @@ fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) 
 /// The judgment of draws whose chains agree.
 fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
     let (has_trajectories, longer) = (evidence.trajectories.is_some(), evidence.longer.as_str());
-    let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
+    let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group, evidence)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
     let is_normal = bias.drawn_from == DrawnFrom::FittedNormal;

@@ -1,7 +1,7 @@
 //! The results of a run, found and opened by the folder of the run or by its result file.
 
 use super::error::{ReportError, Result};
-use crate::config::Registry;
+use crate::config::{Registry, Run};
 use crate::job::{RECALIBRATION, doubling_command};
 use crate::results::{ResultFile, config_file, has_checkpoint, result_file};
 use crate::text;
@@ -35,6 +35,12 @@ impl RunResults {
     pub fn dataset(&self) -> Option<String> {
         let config: toml::Table = self.file.info().config.parse().ok()?;
         Some(config.get("data")?.get("file")?.as_str()?.to_owned())
+    }
+
+    /// Whether this is a run of a built-in method whose draws are meant to follow the posterior of parameters.
+    pub(super) fn has_draws_to_judge(&self) -> bool {
+        let run = Run::from_toml(&self.file.info().config, &Registry::default());
+        run.is_ok_and(|run| matches!(run, Run::Table(run) if run.method.samples()))
     }
 
     /// The command that makes the run longer, if it is a run of a built-in method that can be made longer.

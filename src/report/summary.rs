@@ -58,6 +58,9 @@ pub struct Summary {
     pub rounds_done: u64,
     /// All rounds of the run; 0 if unknown.
     pub rounds_total: u64,
+    /// Whether the run has draws that `mpibayes judge` can judge.
+    #[serde(skip)]
+    can_be_judged: bool,
     /// Whether the draws of a finished run can be used.
     pub judgment: Option<Judgment>,
     /// The parameters of a regression in the units of the data.
@@ -152,7 +155,9 @@ impl Summary {
             None => rows_by_round(&table(CLASSES)?),
         };
         let agent_bytes = Communication::read(&table(AGENT_BYTES)?, &info.config, done);
+        let has_draws = draws.iter().any(|draws| draws.group == POSTERIOR && draws.draws > 0);
         Ok(Self {
+            can_be_judged: has_draws && run.has_draws_to_judge(),
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
             coefficients,
             why_no_coefficients,
@@ -202,7 +207,8 @@ impl Summary {
                 Some(judgment) => Ok(judgment.outcome.name().to_owned()),
                 None if self.finished => Ok("none".into()),
                 None => {
-                    missing("this run is not finished: draws are judged at its end; `mpibayes judge` judges those so far".into())
+                    let so_far = if self.can_be_judged { "; `mpibayes judge` judges those so far" } else { "" };
+                    missing(format!("this run is not finished: draws are judged at its end{so_far}"))
                 }
             };
         }

@@ -26,11 +26,12 @@ fn content(cli: &Cli, run: &str) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_biased_run_is_told_so_while_it_goes_on_and_stays_as_it_is() {
     let cli = folder();
-    cli.write("large.toml", langevin(0.15, 1_000_000_000));
+    // Few draws a second, so that the result file stays small on a machine that is busy.
+    cli.write("large.toml", langevin(0.15, 1_000_000_000).replace("thin = 10", "thin = 1000"));
     let mut running = cli.alone("run large.toml --output large").start();
-    let has_draws = |file: &ResultFile| file.lengths("posterior").is_ok_and(|lengths| lengths.iter().all(|&length| length > 500));
+    let has_draws = |file: &ResultFile| file.lengths("posterior").is_ok_and(|lengths| lengths.iter().all(|&length| length > 200));
     running
-        .wait_until("500 draws", |_| ResultFile::open(&cli.path("large/result.h5")).is_ok_and(|file| has_draws(&file)))
+        .wait_until("200 draws", |_| ResultFile::open(&cli.path("large/result.h5")).is_ok_and(|file| has_draws(&file)))
         .unwrap();
     let says =
         ["biased: the sd of ", " times too large", "not finished (round ", "these are the draws so far", "sd ratio  shift"];
@@ -79,6 +80,61 @@ fn a_run_that_did_not_measure_its_bias_is_judged_as_if_it_had() {
     }
 }
 
+/// Of methods whose draws are particles, a fitted normal distribution, or the ends of trajectories, and of a model with very many parameters.
+#[test]
+fn every_kind_of_draws_is_judged_as_at_the_end_of_a_run() {
+    let cli = folder();
+    let logistic = |method: &str| {
+        format!("agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\n[method]\n{method}\n")
+    };
+    let network = "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"network\"\nhidden = [100]\n[method]\nname = \"ec_sgld\"\n\
+                   step = 0.0001\nbatch = 24\nsteps = 400\nburn_in = 100\nthin = 10\n";
+    for (name, file, says) in [
+        ("svgd", logistic("name = \"svgd\"\nparticles = 40\nrounds = 30\nsteps = 5"), "R-hat, ESS and MCSE are not defined"),
+        ("pvi", logistic("name = \"pvi\"\nrounds = 10"), "sd ratio"),
+        ("hmc", logistic("name = \"hmc\""), "all 3 parameters have R-hat"),
+        ("network", network.into(), "configurational temperature"),
+    ] {
+        cli.write(&format!("{name}.toml"), file);
+        cli.succeed(&format!("run {name}.toml --output {name}"));
+        cli.succeed(&format!("run {name}.toml --set evaluate.bias=false --output {name}-unmeasured"));
+        let [measured, later] =
+            [name.to_owned(), format!("{name}-unmeasured")].map(|run| cli.json(&format!("judge {run} --json")));
+        assert!(measured["judgment"]["outcome"].is_string(), "{name}: {measured}");
+        for key in ["judgment", "posterior", "test_rows", "temperatures"] {
+            assert_eq!(measured[key], later[key], "{key} of {name}");
+        }
+        let text = cli.stdout(&format!("judge {name}-unmeasured"));
+        assert!(text.contains(says), "{says} of {name} in {text}");
+        assert_eq!(text.replace("-unmeasured", ""), cli.stdout(&format!("judge {name}")));
+    }
+}
+
+/// What was found before a run is in its folder until it ends.
+#[test]
+fn what_was_found_before_a_run_that_goes_on_is_used() {
+    let cli = folder();
+    cli.write(
+        "found.toml",
+        "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"ec_sgld\"\nsteps = 1000000000\n\
+         burn_in = 1000\nthin = 1000\n[cluster]\ncheckpoint_every = 0.1\n",
+    );
+    let mut running = cli.alone("run found.toml --output found").start();
+    let has_draws = |file: &ResultFile| file.lengths("posterior").is_ok_and(|lengths| lengths.iter().all(|&length| length > 50));
+    running
+        .wait_until("50 draws", |_| ResultFile::open(&cli.path("found/result.h5")).is_ok_and(|file| has_draws(&file)))
+        .unwrap();
+    running.signal(libc::SIGUSR1);
+    assert!(running.finish().unwrap().was_stopped());
+    let before = content(&cli, "found");
+    for run in ["found", "found/result.h5"] {
+        let judged = cli.json(&format!("judge {run} --json"));
+        assert!(judged["posterior"]["estimates"][0]["laplace_sd"].as_f64().unwrap() > 0.0, "{judged}");
+        assert!(cli.stdout(&format!("judge {run}")).contains("Laplace approximation"));
+    }
+    assert!(content(&cli, "found") == before);
+}
+
 #[test]
 fn what_cannot_be_judged_is_refused_with_a_reason() {
     let cli = folder();
@@ -94,7 +150,7 @@ fn what_cannot_be_judged_is_refused_with_a_reason() {
     for (run, says) in [
         ("none", "none: there is no such folder or file"),
         ("a.h5", "this is a dataset, not the result of a run"),
-        ("burn-in", "this run has no draws yet"),
+        ("burn-in", "this run has saved no draws yet, or not of every chain"),
         ("point", "fedavg does not sample the posterior"),
     ] {
         for ranks in [1, 2] {

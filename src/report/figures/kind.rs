@@ -45,6 +45,11 @@ impl FigureKind {
         }
     }
 
+    /// Whether it shows the parameters or terms that `--parameter` chooses.
+    pub fn shows_parameters(self) -> bool {
+        matches!(self, Self::Posterior | Self::Chains | Self::Coefficients)
+    }
+
     /// Why a run cannot have this figure.
     pub fn missing(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@ use super::{Summary, TableRow, rows_of_last_step};
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::metrics::meaning;
 use crate::report::communication::Communication;
+use crate::report::exchangeable::has_exchangeable_units;
 use crate::report::posterior::{self, PosteriorGroup};
 use crate::report::temperature;
 use crate::report::test_rows::TestRows;
@@ -30,7 +31,7 @@ impl Summary {
         text += &format!("{}\n", self.file.display());
         if !self.finished {
             let rounds = progress(self.rounds_done, self.rounds_total);
-            let draws = match (self.draws.is_empty(), self.draws.iter().any(|draws| draws.group == POSTERIOR)) {
+            let draws = match (self.draws.is_empty(), self.can_be_judged) {
                 (true, _) => ", without draws",
                 (false, true) => "; `mpibayes judge` judges its draws",
                 (false, false) => "",
@@ -236,7 +237,7 @@ pub(in crate::report) fn draws_description(draws: &PosteriorGroup, all: bool, mo
     if draws.kind == SampleKind::Topics {
         text += "  `mpibayes topics` lists the top words of each topic\n";
     }
-    let table = draws.table(all, model == "network");
+    let table = draws.table(all, has_exchangeable_units(model));
     if !table.is_empty() {
         text += &format!(
             "\n{} estimates{}\n{table}",

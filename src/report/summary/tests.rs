@@ -97,7 +97,11 @@ fn an_unfinished_run_shows_its_progress() {
     let folder = tempfile::tempdir().unwrap();
     let path = result_file(folder.path());
     let state = RunState { finished: false, done: 7, total: 12, seconds: 3.0 };
-    let info = RunInfo { state, ..RunInfo::new("svgd", "toy", 1, "", "") };
+    let method = |settings: &str| {
+        let config = format!("[data]\nfile = \"a.h5\"\n[model]\nname = \"linear\"\n[method]\n{settings}");
+        RunInfo { state, ..RunInfo::new("", "linear", 1, "", &config) }
+    };
+    let info = method("name = \"sghmc\"\nsteps = 12\nstep = 0.1\n");
     write_run(&path, &info, &[], &[row("metrics", 7, None, &[("rmse", 2.0)])]).unwrap();
     let summary = read(folder.path());
     let shown = summary.to_string();
@@ -107,10 +111,16 @@ fn an_unfinished_run_shows_its_progress() {
     let parts = vec![Part::new("weights", &[2])];
     let values = Values::F32(Array3::zeros((1, 4, 2)));
     let samples = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values };
-    write_run(&path, &info, &[samples], &[]).unwrap();
+    write_run(&path, &info, std::slice::from_ref(&samples), &[]).unwrap();
     assert_eq!(
         read(folder.path()).to_string().lines().nth(1),
         Some("not finished (round 7 of 12): these are the results so far; `mpibayes judge` judges its draws")
+    );
+    // Points are not judged.
+    write_run(&path, &method("name = \"fedavg\"\nrounds = 12\n"), &[samples], &[]).unwrap();
+    assert_eq!(
+        read(folder.path()).to_string().lines().nth(1),
+        Some("not finished (round 7 of 12): these are the results so far")
     );
     // The control: a finished run.
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[]).unwrap();
