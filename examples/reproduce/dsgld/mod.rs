@@ -58,8 +58,9 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "prop3.1",
         quote: "the following estimator is a valid SGLD estimator",
-        claim: "That scores scaled by N_s / (N q_s) are unbiased for any frequencies q is a proposition; this tests that ours are so scaled: in a run \
-                with trajectories of 1 to 8.03 updates every shard's score has weight 1 in the mean of all updates.",
+        claim: "That scores scaled by N_s / (N q_s) are unbiased for any frequencies q is a proposition, and ours are so scaled. What is measured \
+                is that agents are visited as often as planned: in a run with trajectories of 1 to 8.03 updates every shard's score has weight \
+                1 in the mean of all updates.",
         differs: "One vector of frequencies, visits by permutations, a flat prior.",
         files: &["dsgld/prop3.1"],
         run: |_, files| unbiased(files),
@@ -69,7 +70,7 @@ pub const ROWS: &[Row] = &[
         quote: "As we can see, our algorithm corrects the bias.",
         claim: "20 agents, ten shards of 500 rows used with 70 updates, ten of 1,500 with 10; step 1e-7, minibatches of 300, d = 2. \
                 Without correction chains are drawn to small shards: the pooled mean is that of our exact moments, and off the \
-                posterior's by more than half a standard deviation as a root mean square over data sets (1.44 is expected).",
+                posterior's by more than half a standard deviation (ours) as a root mean square over data sets (1.44 is expected).",
         differs: FLAT,
         files: &["dsgld/fig2-uneven"],
         run: |effort, files| figure2ab(effort, files, 0, 2),
@@ -77,8 +78,8 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "fig2b",
         quote: "As we can see, our algorithm corrects the bias.",
-        claim: "The same with correction: the pooled mean is within 0.1 posterior standard deviations of the posterior's. Its spread \
-                is that of our exact moments, which is wider than the posterior's.",
+        claim: "The same with correction: the pooled mean is within 0.1 posterior standard deviations (ours) of the posterior's. Its spread \
+                is that of our exact moments, which is wider than the posterior's by some 20 %: it is the mean that is corrected.",
         differs: FLAT,
         files: &["dsgld/fig2-uneven"],
         run: |effort, files| figure2ab(effort, files, 1, 2),
@@ -94,9 +95,10 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "fig2c",
         quote: "samples from a mixture of the local posteriors with long trajectory lengths",
-        claim: "4 agents with 2,000 rows each, step 2e-6: trajectories of 10,000 updates sample a mixture of the local posteriors, each \
-                raised to the power N/N_s, as the paper's Eq. (3) implies and its words do not say. Kolmogorov's distance of the ends of \
-                visits from that mixture; the literal mixture, without the power, is rejected by the ends of all seeds together.",
+        claim: "4 agents with 2,000 rows each, step 2e-6, trajectories of 10,000 updates: Kolmogorov's distance of the ends of visits from the \
+                mixture of p(θ|X_s), as the paper defines it. The ends of all seeds together reject it. What they sample, and what its Eq. (3) \
+                implies, is the mixture of local posteriors that are each raised to the power N/N_s: that is a criterion of ours. One \
+                test each, without the rule above.",
         differs: FLAT,
         files: &["dsgld/fig2-even"],
         run: |effort, files| figure2cd(effort, files),
@@ -104,10 +106,10 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "fig2d",
         quote: "becomes close to the standard SGLD posterior as the length decreases",
-        claim: "The same with trajectories of 200, 20 and 2: the spread of the draws falls, and with 2 it is within 3 % (ours) of that of SGLD on all \
-                rows, which minibatches of 300 make wider than the posterior. How wide draws are with 200, which the figure shows, depends on the \
-                variance of the rows, which the paper does not state.",
-        differs: FLAT,
+        claim: "The same with trajectories of 10,000, 200, 20 and 2: the spread of the draws falls, and with 2 it is within 3 % (ours) of that of \
+                SGLD on all rows, which minibatches of 300 make wider than the posterior. With 200, the figure's shortest, it is not yet close; \
+                how close depends on the variance of the rows, which the paper does not state.",
+        differs: "A flat prior (paper: normal), and rows with unit variances, which the paper does not state; trajectories of 20 and 2 are ours.",
         files: &["dsgld/fig2-even"],
         run: nearer,
     },
@@ -126,7 +128,8 @@ pub const ROWS: &[Row] = &[
 
 /// What the report says of all rows.
 pub const LEGEND: &str = "Gaussian rows compare draws with our exact moments of linear updates: |z| < 4.5 in each seed is a criterion of ours, without \
-which a row has failed. Rows with topics share documents, and some share runs.";
+which a row has failed, but not for the means of fig2b-100. Rows with topics share documents, and some share runs; their errors do not contain that \
+costs of tasks are measured once.";
 
 /// How the Gaussian rows differ from the paper's.
 const FLAT: &str = "A flat prior (paper: normal), and rows with unit variances, which the paper does not state.";
@@ -135,9 +138,9 @@ const FLAT: &str = "A flat prior (paper: normal), and rows with unit variances, 
 const SHOWN_ROUNDS: u64 = 4;
 const SHOWN_DRAWS: usize = 1500;
 
-/// A verdict on a claim that a number of conditions decides.
-fn judged(holds: bool, numbers: Vec<(String, String, String)>) -> Outcome {
-    Outcome { verdict: if holds { Verdict::Reproduced } else { Verdict::Failed }, numbers, picture: None }
+/// This verdict if all conditions of ours hold.
+fn judged(verdict: Verdict, holds: bool, numbers: Vec<(String, String, String)>) -> Outcome {
+    Outcome { verdict: if holds { verdict } else { Verdict::Failed }, numbers, picture: None }
 }
 
 fn list(values: &[f64]) -> String {
@@ -259,7 +262,8 @@ fn half_a_million(effort: Effort) -> Outcome {
     }
     let sound =
         |one: &Sampled| one.r_hat < 1.01 && one.ess >= 400.0 && one.off < 0.1 && one.of_theory.0 > 0.9 && one.of_theory.1 < 1.1;
-    judged(found.iter().filter(|(name, _)| name.starts_with("D-SGLD")).all(|(_, one)| sound(one)), numbers)
+    let holds = found.iter().filter(|(name, _)| name.starts_with("D-SGLD")).all(|(_, one)| sound(one));
+    judged(Verdict::Reproduced, holds, numbers)
 }
 
 /// What updates at the shards were scaled by, weighted with how many were really made there: by seven chains on twenty agents.
@@ -277,7 +281,9 @@ fn unbiased(files: &[Runs]) -> Result<Outcome> {
     let settings = settings_of(files, 0)?;
     let bound = Z * (19.0 / (f64::from(settings.chains) * settings.rounds() as f64)).sqrt();
     let what = "weight of a shard's score in the mean of all updates, largest distance from 1";
+    // The scales are the inverse frequencies: only how often agents are really visited is measured.
     Ok(judged(
+        Verdict::ByConstruction,
         found < bound && without > 3.0 * bound,
         vec![
             (what.into(), format!("{found:.4}"), format!("< {bound:.4}, from chance")),
@@ -553,20 +559,25 @@ fn figure2cd(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     numbers.extend(spreads(&measured, true));
     let close = of_mixture.iter().chain(&of_own).all(|distance| *distance < KOLMOGOROV);
     let far = of_literal.iter().all(|distance| *distance > KOLMOGOROV);
-    Ok(Outcome { picture, ..judged(close && far && follows(&measured, true), numbers) })
+    // What the paper says is the literal mixture.
+    let verdict = if far { Verdict::Refuted } else { Verdict::Undecided };
+    Ok(Outcome { picture, ..judged(verdict, close && follows(&measured, true), numbers) })
 }
 
-/// Trajectories of 200, 20 and 2 updates.
+/// Trajectories of 10,000, 200, 20 and 2 updates.
 fn nearer(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let mut numbers = Vec::new();
     let (mut spreads_of, mut of_sgld, mut picture) = (Vec::new(), Vec::<f64>::new(), None);
     let mut is_sound = true;
-    for place in [1, 2, 3] {
+    for place in [0, 1, 2, 3] {
         let settings = settings_of(files, place)?;
         let Trajectory::Same(updates) = settings.trajectory else {
             return Err("trajectories must be the same for all agents".into());
         };
-        let measured: Vec<Measured> = (1..=effort.seeds).map(|seed| even(seed, &settings, effort, 400).measure(seed)).collect();
+        // Few of the longest trajectories tell their spread, and each state of them takes memory.
+        let least = if place == 0 { 80 } else { 400 };
+        let effort = if place == 0 { Effort { share: u64::MAX, ..effort } } else { effort };
+        let measured: Vec<Measured> = (1..=effort.seeds).map(|seed| even(seed, &settings, effort, least).measure(seed)).collect();
         let named = spreads(&measured, true).into_iter();
         numbers.extend(named.map(|(name, found, expected)| (format!("τ = {updates}: {name}"), found, expected)));
         is_sound &= follows(&measured, true);
@@ -582,7 +593,9 @@ fn nearer(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             };
             of_sgld = (1..=effort.seeds).map(|seed| alone(&even(seed, &settings, effort, 400))).collect();
         }
-        picture = picture.or_else(|| beside(&format!("Trajectories of {updates} updates"), &measured));
+        if updates == 200.0 {
+            picture = beside(&format!("Trajectories of {updates} updates"), &measured);
+        }
     }
     let mut case = Case::default();
     for pair in spreads_of.windows(2) {

@@ -342,8 +342,14 @@ pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     // The mean loss of the training rows, of some of which it is taken.
     let testing = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), schema: images.schema.clone() };
     // EAMSGD's center moves by less than its distance; that of elastic coupling may be stiffer.
-    let stiffer = |one: &EasgdSettings| EasgdSettings { rate: 10.0 * one.rate, ..one.clone() };
-    let elastic_grid: Vec<EasgdSettings> = grid.iter().cloned().chain(grid.iter().map(stiffer)).collect();
+    let mut rates: Vec<f64> = grid.iter().map(|one| one.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let largest = rates.last().copied().unwrap_or(f64::NAN);
+    let stiffer = |one: &EasgdSettings, times: f64| EasgdSettings { rate: times * one.rate, ..one.clone() };
+    let more = [10.0 / 3.0, 10.0, 100.0 / 3.0]
+        .map(|times| grid.iter().filter(|one| one.rate == largest).map(move |one| stiffer(one, times)));
+    let elastic_grid: Vec<EasgdSettings> = grid.iter().cloned().chain(more.into_iter().flatten()).collect();
     let loss = |is_elastic: bool, averaging: &EasgdSettings, seed: u64| -> Result<f64> {
         let (every, period) = (averaging.steps / averaging.period, averaging.period as f64);
         let course = if is_elastic {
@@ -371,7 +377,11 @@ pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             format!("learning rate {}, β = {}", (one.step * rows * 1e9).round() / 1e9, (one.rate * 1e9).round() / 1e9)
         };
         let found = side_by_side(&seeds, |seed| loss(is_elastic, &grid[best], *seed))?;
-        case.shows(format!("{name}, the best: {}: training loss", described(&grid[best])), &found, "");
+        let edges = [("learning rate", (|one| one.step) as fn(&EasgdSettings) -> f64), ("β", |one| one.rate)];
+        let at_edge = edges.iter().filter(|(_, value)| is_at_edge(grid, best, *value)).map(|(name, _)| *name);
+        let at_edge: Vec<&str> = at_edge.collect();
+        let edge = if at_edge.is_empty() { String::new() } else { format!(" (the last {} tried)", at_edge.join(" and ")) };
+        case.shows(format!("{name}, the best: {}{edge}: training loss", described(&grid[best])), &found, "");
         for (place, one) in grid.iter().enumerate() {
             let losses = [tried[2 * place], tried[2 * place + 1]].map(|loss| format!("{loss:.4}")).join(", ");
             case.tells(format!("{name}, {}: training loss with two other seeds", described(one)), losses, "");
@@ -380,6 +390,12 @@ pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     }
     case.above("log loss of EAMSGD less that of elastic coupling", minus(&logs[1], &logs[0]), -MARGIN);
     Ok(case.judged(None))
+}
+
+/// Whether no setting has a larger value than this one, or none a smaller one.
+fn is_at_edge(grid: &[EasgdSettings], place: usize, value: fn(&EasgdSettings) -> f64) -> bool {
+    let here = value(&grid[place]);
+    grid.iter().all(|one| value(one) <= here) || grid.iter().all(|one| value(one) >= here)
 }
 
 /// "At least as good": by the logarithm of the loss.
