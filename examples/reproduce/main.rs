@@ -265,7 +265,7 @@ fn picture_of(results: &Path, row: &Row) -> PathBuf {
 const RULE: &str = "A claim is about the mean of a number that is computed once for each seed, most often a difference of two runs, given as mean ± \
 standard error. It holds, or does not hold, if a t-test rejects the opposite, by Holm's method at 1 % over the claims of a row. A row is \
 *reproduced* if all of its claims hold, *refuted* if one of the paper's does not, and *undecided* otherwise; that all means are contrary is said \
-if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster alone is *by construction*. A row without \
+if that of every claim of the paper lies on the wrong side. What follows from the simulated cluster, or from how the program computes, is *by construction*. A row without \
 claims of the paper *holds (ours)*. Bounds and margins marked \"ours\" belong to what is called a claim of the paper. The numbers of a *stale* row are of earlier code, tests or settings; if \
 only code has changed, and the quick version of a row (fewer seeds and rounds) still gives the same numbers, the row is not stale. Any row has \
 *failed* if a claim or a check of ours fails, or a mean is not a number. Times are those of two cores, some of them beside other work.";

@@ -73,17 +73,21 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
         details: args.details,
     };
     let kinds = if args.kinds.is_empty() { &FigureKind::ALL[..] } else { &args.kinds };
-    let (mut unknown, mut has_parameters) = (None, false);
+    if args.kinds.is_empty() {
+        args.parameter.iter().try_for_each(|name| check_is_known(run, name).with_context(|| path.to_string()))?;
+    }
     for &kind in kinds {
-        let figure = match run.figure(kind, &options, &args.parameter) {
+        let known = if args.kinds.is_empty() && kind.shows_parameters() {
             // One kind knows the parameters of the model, another the terms in the units of the data.
-            Err(error) if args.kinds.is_empty() && kind.shows_parameters() && !args.parameter.is_empty() => {
-                unknown.get_or_insert(error);
+            let known: Vec<String> = args.parameter.iter().filter(|name| knows(run, kind, name)).cloned().collect();
+            if known.is_empty() && !args.parameter.is_empty() {
                 continue;
             }
-            figure => figure.with_context(|| path.to_string())?,
+            known
+        } else {
+            args.parameter.clone()
         };
-        has_parameters |= figure.is_some() && kind.shows_parameters();
+        let figure = run.figure(kind, &options, &known).with_context(|| path.to_string())?;
         match figure {
             Some(figure) => figures.push((kind.name().to_owned(), figure)),
             None if args.kinds.is_empty() => {}
@@ -101,9 +105,6 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
             }
         }
     }
-    if let Some(unknown) = unknown.filter(|_| !has_parameters) {
-        return Err(unknown).with_context(|| path.to_string());
-    }
     for (place, names) in args.pair.chunks(2).enumerate() {
         let [first, second] = names else { continue };
         let Some(figure) = run.pair(first, second).with_context(|| path.to_string())? else {
@@ -116,6 +117,21 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
         bail!("{path}: nothing to draw: this run has no metrics, no history, no reliability table and no draws");
     }
     Ok(figures)
+}
+
+/// Whether the figure of a kind can show a parameter or term of this name.
+fn knows(run: &RunFigures, kind: FigureKind, name: &String) -> bool {
+    run.figure(kind, &HistoryOptions::default(), std::slice::from_ref(name)).is_ok_and(|figure| figure.is_some())
+}
+
+/// Checks that some kind of figure can show a parameter or term of this name.
+fn check_is_known(run: &RunFigures, name: &String) -> anyhow::Result<()> {
+    if FigureKind::ALL.into_iter().any(|kind| kind.shows_parameters() && knows(run, kind, name)) {
+        return Ok(());
+    }
+    // Says which parameters there are, or why they cannot be read.
+    run.figure(FigureKind::Posterior, &HistoryOptions::default(), std::slice::from_ref(name))?;
+    bail!("--parameter {name}: {}", FigureKind::Posterior.missing())
 }
 
 /// Draws a figure of each metric of a sweep, with a line for each setting, and reports the files on standard error.

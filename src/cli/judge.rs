@@ -4,8 +4,9 @@ use super::exit_codes::STOPPED;
 use super::job_args::JobArgs;
 use super::output::print;
 use super::run::{exit_code, launch};
-use crate::config::{Registry, Run};
-use crate::job::{JobError, Ranks, TEMPERATURE, measure_draws_so_far};
+use crate::config::{Registry, Run, RunOf};
+use crate::job::{JobError, Ranks, TEMPERATURE, measure_draws_so_far, with_draws_to_judge};
+use crate::methods::Table;
 use crate::methods::common::full_scores::SCORES;
 use crate::report::RunResults;
 use crate::report::judged_draws::JudgedDraws;
@@ -59,6 +60,7 @@ pub fn run(args: &JudgeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 }
 
 fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &JudgeArgs) -> Result<ExitCode, JobError> {
+    let run = ranks.agree(with_draws_to_judge(run, results.as_ref().map(|results| &results.file)))?;
     let is_measured = results.as_ref().is_some_and(|results| is_measured(run, results));
     if ranks.broadcast(&[u8::from(is_measured)]) != [1] {
         // Only rank 0 reads it, and nothing is saved: the folder belongs to the job that carries out the run.
@@ -84,7 +86,6 @@ fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &J
 }
 
 /// Whether the run has measured its draws, as far as they can be measured.
-fn is_measured(run: &Run, RunResults { file, .. }: &RunResults) -> bool {
-    let measures_at_end = matches!(run, Run::Table(run) if run.method.samples() && run.evaluate.bias);
-    file.has(SCORES) || file.has(TEMPERATURE) || file.info().state.finished && measures_at_end
+fn is_measured(run: &RunOf<Table>, RunResults { file, .. }: &RunResults) -> bool {
+    file.has(SCORES) || file.has(TEMPERATURE) || file.info().state.finished && run.evaluate.bias
 }

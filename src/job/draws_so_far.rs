@@ -18,19 +18,13 @@ use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder};
 /// progress. If the job is asked to stop, it returns nothing, and the folder knows it. Every rank calls this.
 ///
 /// # Errors
-/// If the draws cannot be judged (a topic model, a method that does not sample the posterior, no draws yet, other data than at the start), or
-/// draws or data cannot be read.
+/// If the data are not those of the run's start, or draws or data cannot be read.
 pub fn measure_draws_so_far(
-    run: &Run,
+    run: &RunOf<Table>,
     file: Option<&ResultFile>,
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<Vec<Grid>, JobError> {
-    let Run::Table(run) = run else {
-        return ranks.agree(Err(JobError::Judgment(
-            "the topics of chains have no common order. Judge the run by its perplexity on test documents".into(),
-        )));
-    };
     match run.settings.dtype {
         Dtype::Float32 => measure::<f32>(run, file, ranks, folder),
         Dtype::Float64 => measure::<f64>(run, file, ranks, folder),
@@ -44,7 +38,6 @@ fn measure<F: Precision>(
     folder: &mut RunFolder,
 ) -> Result<Vec<Grid>, JobError> {
     let threads = start_threads(run, ranks);
-    ranks.agree(check_can_be_judged(run, file))?;
     let data = open_on_all(run, ranks)?;
     ranks.agree(file.map_or(Ok(()), |file| check_unchanged(file, data.as_ref()).map_err(JobError::Judgment)))?;
     let dataset = data.as_ref().and_then(Table::downcast);
@@ -63,7 +56,10 @@ fn measure<F: Precision>(
         let Some(file) = file else { return Ok(Vec::new()) };
         let mut grids = Vec::new();
         if !file.has(TUNING) {
-            grids.extend(found_before_run(run, folder, model.dim())?);
+            match found_before_run(run, folder, model.dim()) {
+                Ok(found) => grids.extend(found),
+                Err(error) => folder.warn(&format!("the draws are judged without what was found before the run: {error}")),
+            }
         }
         if let Some(dataset) = dataset.filter(|_| !file.has(TEST_PREDICTIONS)) {
             grids.extend(predictive_arrays(model.as_ref(), draws == DrawKind::Chains, file, dataset, run)?);
@@ -74,19 +70,31 @@ fn measure<F: Precision>(
     Ok(grids)
 }
 
-/// Checks that a run has draws that can be judged.
-fn check_can_be_judged(run: &RunOf<Table>, file: Option<&ResultFile>) -> Result<(), JobError> {
+/// The run, if it has draws in this file that can be judged; the file is that of rank 0, and not looked at elsewhere.
+///
+/// # Errors
+/// If the run is that of a topic model, or of a method that does not sample the posterior, or the file has no draws.
+pub fn with_draws_to_judge<'a>(run: &'a Run, file: Option<&ResultFile>) -> Result<&'a RunOf<Table>, JobError> {
+    let Run::Table(run) = run else {
+        return Err(JobError::Judgment(
+            "the topics of chains have no common order. Judge the run by its perplexity on test documents".into(),
+        ));
+    };
     if !run.method.samples() {
         return Err(JobError::Judgment(format!("{} does not sample the posterior", run.method.name())));
     }
-    let Some(file) = file else { return Ok(()) };
+    let Some(file) = file else { return Ok(run) };
     let lengths = if file.has_posterior()? { file.lengths(POSTERIOR)? } else { Vec::new() };
     if lengths.is_empty() || lengths.contains(&0) {
         let path = file.path().display();
-        return Err(JobError::Judgment(format!(
-            "{path}: this run has saved no draws yet, or not of every chain. Chains save theirs with each checkpoint after burn_in, particles at \
-             the end of the run"
-        )));
+        let why = match file.info().state.finished {
+            true => "this run has kept no draws: method.thin = 0 keeps none",
+            false => {
+                "this run has saved no draws yet, or not of every chain. Chains save theirs with each checkpoint after burn_in, particles at the \
+                 end of the run"
+            }
+        };
+        return Err(JobError::Judgment(format!("{path}: {why}")));
     }
-    Ok(())
+    Ok(run)
 }

@@ -30,7 +30,7 @@ mod whole_checkpoint;
 pub use check::{check, check_sweep, notes_on_sweep};
 pub use check_report::{CheckReport, ClassCounts, DataContent, DataReport, PlannedDraws};
 pub use data::{DataFile, template_for};
-pub use draws_so_far::measure_draws_so_far;
+pub use draws_so_far::{measure_draws_so_far, with_draws_to_judge};
 pub use error::{ExtensionError, JobError};
 pub use extend::{Amount, NewLength, run_to_resume};
 pub use forecast::{BANDWIDTH, Forecast, LATENCY, MESSAGE_OVERHEAD, forecast};

@@ -28,6 +28,9 @@ pub struct JudgedDraws {
     pub rounds_total: u64,
     /// Whether these draws can be used; none of a single particle.
     pub judgment: Option<Judgment>,
+    /// How much larger than that of the posterior the variance of the draws is expected to be where it is narrowest, as a share, because of the
+    /// step that was found; none where the step was made for all directions.
+    pub expected_excess_variance: Option<f64>,
     /// What the draws predict for the test rows, all together.
     pub test_rows: Option<TestRows>,
     /// The configurational temperatures of all variables, if they were measured.
@@ -56,6 +59,7 @@ impl JudgedDraws {
             finished: info.state.finished,
             rounds_done: info.state.done,
             rounds_total: info.state.total,
+            expected_excess_variance: evidence.excess,
             test_rows: evidence.test_rows,
             temperatures: evidence.temperatures,
             posterior,

@@ -183,12 +183,12 @@ pub struct Evidence {
     /// The configurational temperatures of all variables, if they were measured.
     pub temperatures: Vec<Temperature>,
     /// The expected variance of the draws, divided by that of the posterior, minus 1, in the directions of largest curvature.
-    excess: Option<f64>,
+    pub excess: Option<f64>,
     /// The result file whose draws were moved, if these are moved draws.
     pub recalibrated_from: Option<String>,
     /// Whether the last draw of a chain is not finite.
     last_draws_diverged: bool,
-    /// Whether the run file says that bias is not to be measured.
+    /// Whether the run file says that bias is not to be measured, and it was not measured later.
     bias_is_off: bool,
     /// Whether the units of the model can change places, so that single parameters mean nothing.
     has_exchangeable_units: bool,
@@ -215,7 +215,7 @@ impl Evidence {
             excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
             last_draws_diverged: last_draws_diverged(file)?,
-            bias_is_off: setting(config, "evaluate", "bias") == Some(toml::Value::Boolean(false)),
+            bias_is_off: !file.has_additions() && setting(config, "evaluate", "bias") == Some(toml::Value::Boolean(false)),
             has_exchangeable_units: has_exchangeable_units(&file.info().model),
             has_own_step: setting(config, "method", "step").is_some_and(|step| step.as_str() != Some("auto")),
             longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
@@ -413,12 +413,15 @@ fn not_measured(group: &PosteriorGroup, evidence: &Evidence) -> String {
     let has_many = group.parameters > MAX_PARAMETERS;
     let (draws, needed) =
         (group.chains * group.draws, if has_many { MIN_TEMPERATURE_DRAWS } else { draws_needed(group.parameters) });
-    let what = if group.kind == SampleKind::Particles { "particle" } else { "draw" };
-    let reason = if group.kind == SampleKind::Particles && evidence.has_exchangeable_units {
+    let are_particles = group.kind == SampleKind::Particles;
+    let what = if are_particles { "particle" } else { "draw" };
+    // Of many parameters, the spread of a fitted normal distribution tells nothing.
+    let is_measurable = !has_many || !are_particles && group.parameters <= MAX_TEMPERATURE_PARAMETERS;
+    let reason = if are_particles && evidence.has_exchangeable_units {
         "single weights of a network mean nothing. Judge the particles by how they predict test rows, beside other methods".into()
     } else if draws < needed {
         format!("the run has {}, and {needed} are needed", text::counted(draws, what))
-    } else if evidence.bias_is_off && group.parameters <= MAX_TEMPERATURE_PARAMETERS {
+    } else if evidence.bias_is_off && is_measurable {
         "evaluate.bias = false. `mpibayes judge` measures it".into()
     } else if has_many {
         format!(
@@ -568,7 +571,7 @@ mod tests {
         assert!(
             outcome == JudgmentOutcome::Biased
                 && text.contains("1.20 times too large")
-                && text.contains("take a larger batch, or set"),
+                && text.contains("take a larger method.batch, or use hmc"),
             "{text}"
         );
         let (outcome, text) = judged(0.25);
@@ -583,6 +586,40 @@ mod tests {
         let (outcome, text) = predictions(0.95, &evidence(4.9));
         assert!(outcome == JudgmentOutcome::Predictions && text.contains("of weights is 4.90"), "{text}");
         assert!(!predictions(0.95, &evidence(1.0)).1.contains("temperature"));
+    }
+
+    #[test]
+    fn the_reason_why_nothing_was_measured_is_the_true_one() {
+        let group = |kind, draws, parameters| PosteriorGroup {
+            group: POSTERIOR.into(),
+            kind,
+            chains: 1,
+            draws,
+            parameters,
+            parts: Vec::new(),
+            estimates: Vec::new(),
+            bias: None,
+        };
+        let (chains, particles) = (SampleKind::Chains, SampleKind::Particles);
+        let off = || Evidence { bias_is_off: true, ..Evidence::default() };
+        let network = || Evidence { has_exchangeable_units: true, ..off() };
+        for (kind, draws, parameters, evidence, says) in [
+            (chains, 5, 3, off(), "the run has 5 draws, and 14 are needed"),
+            (chains, 9, 400, off(), "the run has 9 draws, and 10 are needed"),
+            (chains, 500, 3, off(), "`mpibayes judge` measures it"),
+            (chains, 500, 400, off(), "`mpibayes judge` measures it"),
+            (chains, 500, 400, network(), "`mpibayes judge` measures it"),
+            (chains, 500, 2_000_000, off(), "the model has 2,000,000 parameters"),
+            (particles, 500, 400, off(), "the model has 400 parameters"),
+            (particles, 500, 3, network(), "single weights of a network mean nothing"),
+            (particles, 500, 3, Evidence::default(), "does not sample the posterior"),
+        ] {
+            let text = not_measured(&group(kind, draws, parameters), &evidence);
+            assert!(text.starts_with("bias unknown: ") && text.contains(says), "{text}");
+        }
+        let diverged = Evidence { last_draws_diverged: true, ..Evidence::default() };
+        let (outcome, text) = without_trajectories(&group(chains, 500, 3), &diverged);
+        assert!(outcome == JudgmentOutcome::Diverged && text.contains("the last draws of a chain are not finite"), "{text}");
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub struct ResultFile {
     pub(super) path: PathBuf,
     pub(super) file: hdf5::File,
     info: RunInfo,
-    /// Arrays that were added after the file was opened.
-    added: Vec<Grid>,
+    /// Arrays that were added after the file was opened; none if it was not asked to add any.
+    added: Option<Vec<Grid>>,
 }
 
 impl ResultFile {
@@ -90,7 +90,7 @@ impl ResultFile {
         if is_damaged(&file, || info.digest()) {
             return Err(invalid(format!("the description of the run in this file is damaged: {REMEDY}")));
         }
-        Ok(Self { path: path.to_path_buf(), file, info, added: Vec::new() })
+        Ok(Self { path: path.to_path_buf(), file, info, added: None })
     }
 
     /// The description of the run.
@@ -111,12 +111,17 @@ impl ResultFile {
 
     /// Whether the file has a group of this name.
     pub fn has(&self, group: &str) -> bool {
-        self.added.iter().any(|grid| grid.group == group) || self.file.link_exists(group)
+        self.added.iter().flatten().any(|grid| grid.group == group) || self.file.link_exists(group)
     }
 
     /// Adds arrays that are read from now on as if they were in the file, which stays as it is.
     pub fn add_arrays(&mut self, grids: impl IntoIterator<Item = Grid>) {
-        self.added.extend(grids);
+        self.added.get_or_insert_default().extend(grids);
+    }
+
+    /// Whether arrays were added, if only none of them.
+    pub fn has_additions(&self) -> bool {
+        self.added.is_some()
     }
 
     /// The names of the tables, sorted.
@@ -205,7 +210,7 @@ impl ResultFile {
     /// # Errors
     /// When it cannot be read.
     pub fn grid(&self, name: &str) -> Result<Option<Grid>> {
-        if let Some(grid) = self.added.iter().find(|grid| grid.group == name) {
+        if let Some(grid) = self.added.iter().flatten().find(|grid| grid.group == name) {
             return Ok(Some(grid.clone()));
         }
         if !self.has(name) {

@@ -138,6 +138,33 @@ fn what_was_found_before_a_run_that_goes_on_is_used() {
     assert!(content(&cli, "found") == before);
 }
 
+/// Of networks, the step that was found may make variances too large: what is expected is known before the run ends.
+#[test]
+fn the_expected_excess_of_variances_is_known_while_a_network_is_sampled() {
+    let cli = folder();
+    let network = |steps: u64| {
+        format!(
+            "agents = 2\n[data]\nfile = \"a.h5\"\n[model]\nname = \"network\"\nhidden = [5]\n[method]\nname = \"ec_sgld\"\nsteps = {steps}\n\
+             burn_in = 100\nthin = 1000\n[cluster]\ncheckpoint_every = 0.1\n"
+        )
+    };
+    cli.write("ends.toml", network(5000));
+    cli.succeed("run ends.toml --output ends");
+    cli.write("goes-on.toml", network(1_000_000_000));
+    let mut running = cli.alone("run goes-on.toml --output goes-on").start();
+    running
+        .wait_until("draws of all chains", |_| {
+            let lengths = ResultFile::open(&cli.path("goes-on/result.h5")).and_then(|file| file.lengths("posterior"));
+            lengths.is_ok_and(|lengths| lengths.iter().all(|&length| length > 0))
+        })
+        .unwrap();
+    let [ended, running_still] = ["ends", "goes-on"].map(|run| cli.json(&format!("judge {run} --json")));
+    assert!(ended["expected_excess_variance"].as_f64().unwrap() >= 0.0, "{ended}");
+    assert_eq!(ended["expected_excess_variance"], running_still["expected_excess_variance"]);
+    running.signal(libc::SIGUSR1);
+    assert!(running.finish().unwrap().was_stopped());
+}
+
 #[test]
 fn what_cannot_be_judged_is_refused_with_a_reason() {
     let cli = folder();
@@ -149,11 +176,14 @@ fn what_cannot_be_judged_is_refused_with_a_reason() {
     );
     cli.succeed("run point.toml --output point");
     cli.write("burn-in.toml", langevin(0.02, 1_000_000_000).replace("burn_in = 1000", "burn_in = 900000000"));
+    cli.write("none.toml", langevin(0.02, 2_000).replace("thin = 10", "thin = 0"));
+    cli.succeed("run none.toml --output kept-none");
     cli.stop("burn-in", || cli.alone("run burn-in.toml --output burn-in"));
     for (run, says) in [
         ("none", "none: there is no such folder or file"),
         ("a.h5", "this is a dataset, not the result of a run"),
         ("burn-in", "this run has saved no draws yet, or not of every chain"),
+        ("kept-none", "this run has kept no draws: method.thin = 0 keeps none"),
         ("point", "fedavg does not sample the posterior"),
     ] {
         for ranks in [1, 2] {

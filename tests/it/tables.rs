@@ -95,7 +95,9 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     // Without a kind, the figures that know the term are drawn.
     let drawn = cli.stdout("plot claims --parameter region --output some --format svg");
     assert!(drawn.contains("some/coefficients.svg") && !drawn.contains("posterior"), "{drawn}");
-    cli.refuse("plot claims --parameter nothing", &["there is no parameter \"nothing\"; the run has"]);
+    for typed in ["--parameter nothing", "--parameter region --parameter nothing"] {
+        cli.refuse(&format!("plot claims {typed}"), &["there is no parameter \"nothing\"; the run has"]);
+    }
     cli.alone("plot claims coefficients --parameter nothing")
         .end(1, &["cannot draw \"coefficients\": none with the given --parameter nothing; `mpibayes summary` lists the terms"]);
     let summary = cli.stdout("summary claims --interval 0.95");

@@ -127,7 +127,8 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "eamsgd-logistic",
         quote: "an initial test we performed suggests that the former perform at least as good as eamsgd.",
-        claim: "The same for logistic regression. The couplings tried differ by less than 5 %, so that the claim is a weak one.",
+        claim: "The same for logistic regression. Where couplings change the loss by less than 5 %, as the losses below may show, the claim is a weak \
+                one.",
         differs: "As for eamsgd.",
         files: &["ec-sghmc/eamsgd-logistic"],
         run: networks::descent,
