@@ -213,7 +213,8 @@ pub fn softplus<F: Real>(values: &mut [F]) {
     map::<Softplus, F>(values);
 }
 
-/// The logistic function 1/(1 + exp(−x)) in place, with relative error below 1e-15 (f64) and 4e-7 (f32).
+/// The logistic function 1/(1 + exp(−x)) in place, with relative error below 1e-15 (f64) and 4e-7 (f32); 0 where exp(−x) is infinite (x < −709.8, or
+/// −88.7 in f32).
 pub fn sigmoid<F: Real>(values: &mut [F]) {
     map::<Sigmoid, F>(values);
 }

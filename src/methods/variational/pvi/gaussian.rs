@@ -191,7 +191,7 @@ impl Gaussian {
         0.5 * (trace + square - self.natural.dim as f64 + self.log_determinant() - other.log_determinant())
     }
 
-    /// Natural parameters of the Gaussian factor that fits a log-density ℓ best under this Gaussian, h = E[∇ℓ] + Λm, from `gradient` = E[∇ℓ] and
+    /// Natural parameters of the Gaussian factor that fits a log-density ℓ best under this Gaussian, Λ = `precision` and h = `gradient` + Λm, from `gradient` = E[∇ℓ] and
     /// `precision` = −E[∇²ℓ]: the matrix, or its diagonal as one column.
     pub(super) fn fitted_to(&self, gradient: &Array1<f64>, precision: &Array2<f64>) -> Vec<f64> {
         let (product, precision) = match self.root {
