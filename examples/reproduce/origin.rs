@@ -3,6 +3,7 @@
 use super::Row;
 use super::dsvgd::runs::COMPARISON_FILES;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -52,7 +53,8 @@ const OF_ONE_ROW: (&str, &str) = ("src/methods/variational/npv.rs", "fig11");
 #[serde(default)]
 pub struct Origin {
     commit: String,
-    /// A hash of the code and of `Cargo.lock`. Lines of comments, tests at the end of files and texts of rows do not count.
+    /// A hash of the code and of `Cargo.lock`; of the harness, of what the row reaches. Lines of comments, tests at the end of files and texts of
+    /// rows do not count.
     sources: String,
     /// A hash of the run files.
     settings: String,
@@ -70,7 +72,7 @@ impl Origin {
         let harness = Path::new("examples/reproduce").join(paper.replace('-', "_"));
         let of_paper = METHODS.iter().filter(|(of, _)| *of == paper).flat_map(|(_, rooms)| *rooms);
         let methods = of_paper.map(|room| Path::new("src/methods").join(room));
-        SOURCES.iter().map(PathBuf::from).chain(methods).chain([harness]).try_for_each(|place| collect(&place, &mut files))?;
+        SOURCES.iter().map(PathBuf::from).chain(methods).try_for_each(|place| collect(&place, &mut files))?;
         files.retain(|file| file != Path::new(OF_ONE_ROW.0) || row.id == OF_ONE_ROW.1);
         files.sort();
         files.dedup();
@@ -79,6 +81,11 @@ impl Origin {
         for file in files {
             sources.update(code(&fs::read_to_string(&file)?).as_bytes());
         }
+        let mut of_harness = Vec::new();
+        collect(&harness, &mut of_harness)?;
+        of_harness.sort();
+        let texts = of_harness.iter().map(fs::read_to_string).collect::<io::Result<Vec<String>>>()?;
+        sources.update(of_row(row.id, &texts).as_bytes());
         let mut settings = blake3::Hasher::new();
         let of_comparisons: &[&str] = if paper == "dsvgd" { &COMPARISON_FILES } else { &[] };
         for name in row.files.iter().chain(of_comparisons) {
@@ -140,15 +147,20 @@ fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 /// The beginnings of texts that reports show.
 const TEXTS: [&str; 6] = ["quote: \"", "claim: \"", "differs: \"", "const DIFFERS", "const FLAT", "pub const LEGEND"];
 
-/// The code before its tests, without comments, empty lines and the texts of rows.
-fn code(file: &str) -> String {
+/// A file before its tests.
+fn before_tests(file: &str) -> &str {
     // Attributes may stand between these two lines.
     let is_tests = |place: usize| {
         let mut rest = file[place..].lines().skip_while(|line| line.is_empty() || line.starts_with("#["));
         rest.next().is_some_and(|line| line.starts_with("mod tests {"))
     };
     let tests = file.match_indices("\n#[cfg(test)]\n").find(|(place, _)| is_tests(*place));
-    let file = &file[..tests.map_or(file.len(), |(place, _)| place)];
+    &file[..tests.map_or(file.len(), |(place, _)| place)]
+}
+
+/// The code before its tests, without comments, empty lines and the texts of rows.
+fn code(file: &str) -> String {
+    let file = before_tests(file);
     let (mut code, mut in_text) = (String::new(), false);
     for line in file.lines().map(str::trim) {
         in_text |= TEXTS.iter().any(|text| line.starts_with(text));
@@ -159,6 +171,85 @@ fn code(file: &str) -> String {
         in_text &= !(line.ends_with("\",") || line.ends_with("\";"));
     }
     code
+}
+
+/// The code of the harness that a row reaches from its call, by name: of two items with one name, both.
+fn of_row(id: &str, files: &[String]) -> String {
+    let call = files.iter().find_map(|file| call_of(id, file)).unwrap_or_default();
+    let items: Vec<Item> = files.iter().flat_map(|file| items(before_tests(file))).collect();
+    let mut is_reached = vec![false; items.len()];
+    let mut known: BTreeSet<&str> = names(call).collect();
+    while let Some(place) = (0..items.len()).find(|&place| !is_reached[place] && known.contains(items[place].name.as_str())) {
+        is_reached[place] = true;
+        known.extend(names(&items[place].text));
+    }
+    let reached = items.iter().zip(is_reached).filter(|(_, is_reached)| *is_reached);
+    reached.fold(code(call), |all, (item, _)| all + &code(&item.text))
+}
+
+/// What a row calls: the end of its entry, as it is written.
+fn call_of<'a>(id: &str, file: &'a str) -> Option<&'a str> {
+    let row = &file[file.find(&format!("\n        id: \"{id}\",\n"))?..];
+    let row = &row[..row.find("\n    },\n")?];
+    row.find("\n        run: ").map(|place| &row[place..])
+}
+
+/// The words that may be names of items: what follows a single dot is a method or a field.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_other = |c: char| !c.is_alphanumeric() && c != '_';
+    let is_member = move |place: usize| text[..place].ends_with('.') && !text[..place].ends_with("..");
+    let words = text.split(is_other).filter(|word| !word.is_empty());
+    words.filter(move |word| !is_member(word.as_ptr().addr() - text.as_ptr().addr()))
+}
+
+/// A function, type, constant or implementation outside of others.
+struct Item {
+    /// Its name; that of the type of an implementation.
+    name: String,
+    text: String,
+}
+
+/// The items of a file, without imports and modules.
+fn items(file: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for line in file.lines().filter(|line| !line.starts_with("//") && !line.starts_with("#[")) {
+        if let Some(name) = name_of_item(line) {
+            items.push(Item { name, text: String::new() });
+        }
+        if let Some(item) = items.last_mut() {
+            item.text += line;
+            item.text.push('\n');
+        }
+    }
+    items.retain(|item| !item.name.is_empty());
+    items
+}
+
+/// The name of the item that begins in this line, if one does; empty for imports and modules.
+fn name_of_item(line: &str) -> Option<String> {
+    let mut words = names(line).skip_while(|word| ["pub", "super", "crate", "async", "unsafe"].contains(word)).peekable();
+    if !line.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    let name = match words.next()? {
+        "use" | "mod" => "",
+        "fn" | "struct" | "enum" | "type" | "trait" | "static" => words.next()?,
+        "const" if words.peek() == Some(&"fn") => words.nth(1)?,
+        "const" => words.next()?,
+        "impl" => {
+            let header = line.split('{').next().unwrap_or(line);
+            let implemented = match header.split_once(" for ") {
+                Some((_, implemented)) => implemented,
+                // After the parameters of the implementation, if it has any.
+                None => header
+                    .strip_prefix("impl<")
+                    .map_or(&header["impl".len()..], |rest| rest.split_once("> ").map_or("", |parts| parts.1)),
+            };
+            names(implemented).next()?
+        }
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
 fn commit() -> String {
@@ -183,6 +274,48 @@ mod tests {
         assert_eq!(code(file), expected);
         let with_attribute = file.replace("mod tests {}", "#[allow(clippy::unwrap_used)]\nmod tests {}");
         assert_eq!(code(&with_attribute), expected);
+    }
+
+    #[test]
+    fn the_code_of_a_row_is_what_it_reaches() {
+        let files = [
+            "use a::b;\n\nconst ROWS: &[Row] = &[\n    Row {\n        id: \"one\",\n        claim: \"text\",\n        run: first,\n    },\n    Row {\n        \
+             id: \"two\",\n        run: |effort| second(effort, 2),\n    },\n];\n\n/// First.\nfn first() -> Shared {\n    Shared::new(helper())\n}\n",
+            "pub(super) fn second(effort: Effort, times: u64) {\n    other();\n}\n\nstruct Shared<T> {\n    x: T,\n}\n\n#[derive(Clone)]\nstruct Unused;\n\n\
+             impl<T: Into<f64>> Shared<T> {\n    fn new(x: T) -> Self {\n        Self { x }\n    }\n}\n\nimpl Default for Shared<f64> {\n}\n\n\
+             pub const fn helper() -> f64 {\n    LIMIT\n}\n\nconst LIMIT: f64 = 1.0;\n\nfn other() {\n    shared.first();\n    0..LIMIT\n}\n\n#[cfg(test)]\nmod tests {\n    fn first() {}\n}\n",
+        ]
+        .map(str::to_owned);
+        let one = of_row("one", &files);
+        for reached in
+            ["run: first,", "Shared::new(helper())", "x: T,", "Self { x }", "impl Default", "LIMIT\n}", "LIMIT: f64 = 1.0;"]
+        {
+            assert!(one.contains(reached), "{reached} in {one}");
+        }
+        assert!(!["second", "other", "Unused", "ROWS", "use a", "mod tests"].iter().any(|not| one.contains(not)), "{one}");
+        let two = of_row("two", &files);
+        assert!(two.contains("fn second(") && two.contains("fn other()") && two.contains("LIMIT: f64"), "{two}");
+        assert!(!two.contains("Shared"), "{two}");
+    }
+
+    #[test]
+    fn every_row_reaches_its_code() {
+        for (paper, rows) in [
+            ("dsgld", dsgld_rows()),
+            ("dsvgd", super::super::dsvgd::ROWS.to_vec()),
+            ("ec_sghmc", super::super::ec_sghmc::ROWS.to_vec()),
+        ] {
+            let mut files = Vec::new();
+            collect(&Path::new("examples/reproduce").join(paper), &mut files).unwrap();
+            let files: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+            for row in rows {
+                assert!(of_row(row.id, &files).contains("fn "), "{paper} {}", row.id);
+            }
+        }
+    }
+
+    fn dsgld_rows() -> Vec<Row> {
+        super::super::dsgld::ROWS.iter().chain(super::super::dsgld::topics::ROWS).copied().collect()
     }
 
     #[test]

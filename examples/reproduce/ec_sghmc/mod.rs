@@ -122,7 +122,7 @@ pub const ROWS: &[Row] = &[
                   center exactly; it has three more couplings to choose from, and the friction of the center is not tuned. The loss is that \
                   of the center, on the first 4,000 training images. The paper rewrites its equations like EAMSGD's with standard momentum.",
         files: &["ec-sghmc/eamsgd"],
-        run: networks::descent,
+        run: networks::without_noise,
     },
     Row {
         id: "eamsgd-logistic",
@@ -131,6 +131,6 @@ pub const ROWS: &[Row] = &[
                 one.",
         differs: "As for eamsgd.",
         files: &["ec-sghmc/eamsgd-logistic"],
-        run: networks::descent,
+        run: networks::without_noise,
     },
 ];

@@ -327,7 +327,7 @@ fn elastic(averaging: &EasgdSettings, workers: u32) -> EcSghmcSettings {
 }
 
 /// Deterministic elastic coupling beside EAMSGD.
-pub fn descent(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+pub fn without_noise(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = mnist()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
     let runs = Runs::all(files).0;
