@@ -604,7 +604,7 @@ mod tests {
         let off = || Evidence { bias_is_off: true, ..Evidence::default() };
         let network = || Evidence { has_exchangeable_units: true, ..off() };
         for (kind, draws, parameters, evidence, says) in [
-            (chains, 5, 3, off(), "the run has 5 draws, and 14 are needed"),
+            (chains, 5, 3, off(), "the run has 5 draws, and 13 are needed"),
             (chains, 9, 400, off(), "the run has 9 draws, and 10 are needed"),
             (chains, 500, 3, off(), "`mpibayes judge` measures it"),
             (chains, 500, 400, off(), "`mpibayes judge` measures it"),
