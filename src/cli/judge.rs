@@ -1,6 +1,5 @@
 //! `mpibayes judge`: judges the draws that a run has so far.
 
-use super::exit_codes::STOPPED;
 use super::job_args::JobArgs;
 use super::output::print;
 use super::run::{exit_code, launch};
@@ -67,9 +66,6 @@ fn carry_out(run: &Run, mut results: Option<RunResults>, ranks: &Ranks, args: &J
         let path = results.as_ref().and_then(|results| results.path.parent()).unwrap_or(&args.run);
         let mut folder = RunFolder::new(path, Duration::MAX, args.job.reporting());
         let measured = measure_draws_so_far(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
-        if folder.was_stopped() {
-            return Ok(ExitCode::from(STOPPED));
-        }
         if let Some(results) = &mut results {
             results.file.add_arrays(measured);
         }

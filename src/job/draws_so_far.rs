@@ -15,7 +15,7 @@ use crate::results::{Grid, POSTERIOR, ResultFile, RunFolder};
 
 /// Computes the scores or temperatures of the draws in a result file, which rank 0 gives, and what they predict for the test rows, and adds what was
 /// found before the run. Returns these arrays on rank 0, without those that the file has. Writes nothing; `folder`, that of the run, shows the
-/// progress. If the job is asked to stop, it returns nothing, and the folder knows it. Every rank calls this.
+/// progress. Every rank calls this.
 ///
 /// # Errors
 /// If the data are not those of the run's start, or draws or data cannot be read.
@@ -48,9 +48,6 @@ fn measure<F: Precision>(
     if let Some(scoring) = scoring(run, &described.problem, described.rows, draws) {
         let options = job_options(run, threads, folder).without_stores();
         grids.extend(scoring(file, &mut ScoringContext { ranks, options: &options, folder })?);
-    }
-    if folder.was_stopped() {
-        return Ok(Vec::new());
     }
     let others = || -> Result<Vec<Grid>, JobError> {
         let Some(file) = file else { return Ok(Vec::new()) };

@@ -401,13 +401,11 @@ impl RunFolder {
                 self.print_message(&format!("stopped before the run {began}; the same command {begins} it in {folder}"));
             }
             Stage::Gradients | Stage::LogLikelihoods => {
-                // A job that saves nothing in this folder only shows its progress. Other ranks than 0 show nothing.
-                if self.lock.is_none() {
-                    self.print_message(&format!("stopped while computing {}: nothing was changed in {folder}", stage.name()));
-                    return;
-                }
                 let what = format!("while computing {}, after the last round", stage.name());
-                self.note(EventKind::Stopped, &format!("stopped {what}"));
+                // Of all ranks, rank 0 holds the lock.
+                if self.lock.is_some() {
+                    self.note(EventKind::Stopped, &format!("stopped {what}"));
+                }
                 let resumption = self.describe_resumption();
                 let remark = if stop::time_limit().is_some() { ". If this happens again, give it more time" } else { "" };
                 self.print_message(&format!(
