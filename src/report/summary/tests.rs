@@ -101,7 +101,7 @@ fn an_unfinished_run_shows_its_progress() {
         let config = format!("[data]\nfile = \"a.h5\"\n[model]\nname = \"linear\"\n[method]\n{settings}");
         RunInfo { state, ..RunInfo::new("", "linear", 1, "", &config) }
     };
-    let info = method("name = \"sghmc\"\nsteps = 12\nstep = 0.01\n");
+    let info = method("name = \"sghmc\"\nsteps = 12\nburn_in = 2\nstep = 0.01\n");
     write_run(&path, &info, &[], &[row("metrics", 7, None, &[("rmse", 2.0)])]).unwrap();
     let summary = read(folder.path());
     let shown = summary.to_string();
