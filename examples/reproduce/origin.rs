@@ -63,13 +63,12 @@ pub struct Origin {
 impl Origin {
     /// What each row of a paper would be made from now. The data sets are not looked at.
     pub fn of_rows(paper: &str, rows: &[Row]) -> io::Result<Vec<Self>> {
-        let commit = commit();
-        rows.iter().map(|row| Self::of(paper, row, &commit)).collect()
+        let (commit, harness) = (commit(), harness_of(paper)?);
+        rows.iter().map(|row| Self::of(paper, row, &harness, &commit)).collect()
     }
 
-    fn of(paper: &str, row: &Row, commit: &str) -> io::Result<Self> {
+    fn of(paper: &str, row: &Row, harness: &[String], commit: &str) -> io::Result<Self> {
         let mut files = Vec::new();
-        let harness = Path::new("examples/reproduce").join(paper.replace('-', "_"));
         let of_paper = METHODS.iter().filter(|(of, _)| *of == paper).flat_map(|(_, rooms)| *rooms);
         let methods = of_paper.map(|room| Path::new("src/methods").join(room));
         SOURCES.iter().map(PathBuf::from).chain(methods).try_for_each(|place| collect(&place, &mut files))?;
@@ -81,11 +80,7 @@ impl Origin {
         for file in files {
             sources.update(code(&fs::read_to_string(&file)?).as_bytes());
         }
-        let mut of_harness = Vec::new();
-        collect(&harness, &mut of_harness)?;
-        of_harness.sort();
-        let texts = of_harness.iter().map(fs::read_to_string).collect::<io::Result<Vec<String>>>()?;
-        sources.update(of_row(row.id, &texts).as_bytes());
+        sources.update(of_row(row.id, harness).as_bytes());
         let mut settings = blake3::Hasher::new();
         let of_comparisons: &[&str] = if paper == "dsvgd" { &COMPARISON_FILES } else { &[] };
         for name in row.files.iter().chain(of_comparisons) {
@@ -142,6 +137,14 @@ fn collect(place: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         files.push(place.to_owned());
     }
     Ok(())
+}
+
+/// The files of a paper's harness, as text.
+fn harness_of(paper: &str) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    collect(&Path::new("examples/reproduce").join(paper.replace('-', "_")), &mut files)?;
+    files.sort();
+    files.iter().map(fs::read_to_string).collect()
 }
 
 /// The beginnings of texts that reports show.
@@ -264,6 +267,7 @@ fn commit() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{PAPERS, rows};
     use super::*;
 
     #[test]
@@ -300,22 +304,12 @@ mod tests {
 
     #[test]
     fn every_row_reaches_its_code() {
-        for (paper, rows) in [
-            ("dsgld", dsgld_rows()),
-            ("dsvgd", super::super::dsvgd::ROWS.to_vec()),
-            ("ec_sghmc", super::super::ec_sghmc::ROWS.to_vec()),
-        ] {
-            let mut files = Vec::new();
-            collect(&Path::new("examples/reproduce").join(paper), &mut files).unwrap();
-            let files: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-            for row in rows {
-                assert!(of_row(row.id, &files).contains("fn "), "{paper} {}", row.id);
+        for paper in PAPERS {
+            let harness = harness_of(paper).unwrap();
+            for row in rows(paper) {
+                assert!(of_row(row.id, &harness).contains("fn "), "{paper} {}", row.id);
             }
         }
-    }
-
-    fn dsgld_rows() -> Vec<Row> {
-        super::super::dsgld::ROWS.iter().chain(super::super::dsgld::topics::ROWS).copied().collect()
     }
 
     #[test]

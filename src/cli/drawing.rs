@@ -73,13 +73,12 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
         details: args.details,
     };
     let kinds = if args.kinds.is_empty() { &FigureKind::ALL[..] } else { &args.kinds };
-    if args.kinds.is_empty() {
-        args.parameter.iter().try_for_each(|name| check_is_known(run, name).with_context(|| path.to_string()))?;
-    }
+    let mut unknown = args.parameter.clone();
     for &kind in kinds {
         let known = if args.kinds.is_empty() && kind.shows_parameters() {
             // One kind knows the parameters of the model, another the terms in the units of the data.
             let known: Vec<String> = args.parameter.iter().filter(|name| knows(run, kind, name)).cloned().collect();
+            unknown.retain(|name| !known.contains(name));
             if known.is_empty() && !args.parameter.is_empty() {
                 continue;
             }
@@ -105,6 +104,11 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
             }
         }
     }
+    if let (true, Some(name)) = (args.kinds.is_empty(), unknown.first()) {
+        // Says which parameters there are, or why they cannot be read.
+        run.figure(FigureKind::Posterior, &options, std::slice::from_ref(name)).with_context(|| path.to_string())?;
+        bail!("{path}: --parameter {name}: {}", FigureKind::Posterior.missing());
+    }
     for (place, names) in args.pair.chunks(2).enumerate() {
         let [first, second] = names else { continue };
         let Some(figure) = run.pair(first, second).with_context(|| path.to_string())? else {
@@ -122,16 +126,6 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
 /// Whether the figure of a kind can show a parameter or term of this name.
 fn knows(run: &RunFigures, kind: FigureKind, name: &String) -> bool {
     run.figure(kind, &HistoryOptions::default(), std::slice::from_ref(name)).is_ok_and(|figure| figure.is_some())
-}
-
-/// Checks that some kind of figure can show a parameter or term of this name.
-fn check_is_known(run: &RunFigures, name: &String) -> anyhow::Result<()> {
-    if FigureKind::ALL.into_iter().any(|kind| kind.shows_parameters() && knows(run, kind, name)) {
-        return Ok(());
-    }
-    // Says which parameters there are, or why they cannot be read.
-    run.figure(FigureKind::Posterior, &HistoryOptions::default(), std::slice::from_ref(name))?;
-    bail!("--parameter {name}: {}", FigureKind::Posterior.missing())
 }
 
 /// Draws a figure of each metric of a sweep, with a line for each setting, and reports the files on standard error.

@@ -1,8 +1,9 @@
 //! How far the posteriors of runs are from that of a reference run.
 
 use super::error::{ReportError, Result};
+use super::evidence::Evidence;
 use super::exchangeable::has_exchangeable_units;
-use super::judgment::{Evidence, Judgment};
+use super::judgment::Judgment;
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
 use crate::config::stored_table;

@@ -2,7 +2,8 @@
 
 use super::coefficients::is_standardized;
 use super::error::Result;
-use super::judgment::{Evidence, Judgment};
+use super::evidence::Evidence;
+use super::judgment::Judgment;
 use super::posterior::PosteriorGroup;
 use super::run::RunResults;
 use super::summary::{draws_description, metrics_of_test_rows, progress};

@@ -1,18 +1,14 @@
 //! Whether a run's draws can be used: the first line of its summary.
 
-use super::error::Result;
-use super::exchangeable::has_exchangeable_units;
+use super::evidence::Evidence;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
-use super::run::RunResults;
-use super::temperature::{self, temperatures_of};
-use super::test_rows::TestRows;
+use super::temperature;
 use super::trajectories::Trajectories;
-use crate::config::stored_table;
-use crate::job::{EXCESS_KEY, MAX_TEMPERATURE_PARAMETERS, MIN_TEMPERATURE_DRAWS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
+use crate::job::{MAX_TEMPERATURE_PARAMETERS, MIN_TEMPERATURE_DRAWS};
 use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, Obstacle, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, UNMIXED_R_HAT};
 use crate::metrics::temperature::Temperature;
-use crate::results::{POSTERIOR, ResultFile, SampleKind};
+use crate::results::{POSTERIOR, SampleKind};
 use crate::text;
 use serde::Serialize;
 
@@ -171,77 +167,6 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
 
 fn not_finite(what: &str) -> (JudgmentOutcome, String) {
     (JudgmentOutcome::Diverged, format!("diverged: {what} are not finite. Do not use this run; set a smaller step"))
-}
-
-/// What a result file says of a run beside estimates.
-#[derive(Clone, Debug, Default)]
-pub struct Evidence {
-    /// The trajectories of Hamiltonian Monte Carlo.
-    pub trajectories: Option<Trajectories>,
-    /// What the draws predict for the test rows.
-    pub test_rows: Option<TestRows>,
-    /// The configurational temperatures of all variables, if they were measured.
-    pub temperatures: Vec<Temperature>,
-    /// The expected variance of the draws, divided by that of the posterior, minus 1, in the directions of largest curvature.
-    pub excess: Option<f64>,
-    /// The result file whose draws were moved, if these are moved draws.
-    pub recalibrated_from: Option<String>,
-    /// Whether the last draw of a chain is not finite.
-    last_draws_diverged: bool,
-    /// Whether the run file says that bias is not to be measured, and it was not measured later.
-    bias_is_off: bool,
-    /// Whether the units of the model can change places, so that single parameters mean nothing.
-    has_exchangeable_units: bool,
-    /// Whether the run file gives the step, which is otherwise found.
-    has_own_step: bool,
-    /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
-    longer: String,
-}
-
-impl Evidence {
-    /// That of a run.
-    ///
-    /// # Errors
-    /// When the result file cannot be read.
-    pub fn of(run: &RunResults) -> Result<Self> {
-        let file = &run.file;
-        let config = &file.info().config;
-        let recalibration = file.grid(RECALIBRATION)?;
-        Ok(Self {
-            trajectories: Trajectories::of(file)?,
-            test_rows: TestRows::of(file)?,
-            temperatures: temperatures_of(file)?,
-            // Moved draws are judged by their scores.
-            excess: if recalibration.is_some() { None } else { excess(file)? },
-            recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
-            last_draws_diverged: last_draws_diverged(file)?,
-            bias_is_off: !file.has_additions() && setting(config, "evaluate", "bias") == Some(toml::Value::Boolean(false)),
-            has_exchangeable_units: has_exchangeable_units(&file.info().model),
-            has_own_step: setting(config, "method", "step").is_some_and(|step| step.as_str() != Some("auto")),
-            longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
-        })
-    }
-}
-
-fn last_draws_diverged(file: &ResultFile) -> Result<bool> {
-    if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
-        return Ok(false);
-    }
-    let lengths = file.lengths(POSTERIOR)?.into_iter().enumerate();
-    let last: Vec<_> = lengths.filter_map(|(chain, length)| Some((chain, length.checked_sub(1)?))).collect();
-    Ok(!file.draws::<f64>(POSTERIOR, &last)?.iter().all(|value| value.is_finite()))
-}
-
-/// A key of a configuration in one of its tables.
-fn setting(config: &str, table: &str, key: &str) -> Option<toml::Value> {
-    stored_table(config).ok()?.get(table)?.get(key).cloned()
-}
-
-fn excess(file: &ResultFile) -> Result<Option<f64>> {
-    Ok(file.grid(TUNING)?.and_then(|grid| {
-        let place = grid.list("key").iter().position(|key| key == EXCESS_KEY)?;
-        grid.array("value")?.iter().nth(place).copied()
-    }))
 }
 
 /// The judgment of draws whose steps were longer than the noise of minibatches allows.
@@ -545,6 +470,12 @@ mod tests {
         assert!(!JudgmentOutcome::Predictions.is_unusable());
     }
 
+    /// Draws that were not measured, without estimates.
+    fn group(kind: SampleKind, draws: usize, parameters: usize) -> PosteriorGroup {
+        let (parts, estimates) = Default::default();
+        PosteriorGroup { group: POSTERIOR.into(), kind, chains: 1, draws, parameters, parts, estimates, bias: None }
+    }
+
     /// A variable of which 100 draws have this mean temperature.
     fn evidence(temperature: f64) -> Evidence {
         let by_draw = ndarray::Array2::from_shape_fn((100, 1), |(draw, _)| temperature + 0.01 * (-1_f64).powi(draw as i32));
@@ -554,16 +485,7 @@ mod tests {
 
     #[test]
     fn the_spread_of_many_parameters_is_judged_by_its_temperature() {
-        let group = PosteriorGroup {
-            group: POSTERIOR.into(),
-            kind: SampleKind::Chains,
-            chains: 1,
-            draws: 100,
-            parameters: 400,
-            parts: Vec::new(),
-            estimates: Vec::new(),
-            bias: None,
-        };
+        let group = group(SampleKind::Chains, 100, 400);
         let judged = |temperature| spread(&group, &evidence(temperature)).unwrap();
         let with_own_step = Evidence { has_own_step: true, ..evidence(1.44) };
         assert!(spread(&group, &with_own_step).unwrap().1.contains("let the step be found"));
@@ -590,16 +512,6 @@ mod tests {
 
     #[test]
     fn the_reason_why_nothing_was_measured_is_the_true_one() {
-        let group = |kind, draws, parameters| PosteriorGroup {
-            group: POSTERIOR.into(),
-            kind,
-            chains: 1,
-            draws,
-            parameters,
-            parts: Vec::new(),
-            estimates: Vec::new(),
-            bias: None,
-        };
         let (chains, particles) = (SampleKind::Chains, SampleKind::Particles);
         let off = || Evidence { bias_is_off: true, ..Evidence::default() };
         let network = || Evidence { has_exchangeable_units: true, ..off() };

@@ -5,6 +5,7 @@ pub mod coefficients;
 pub mod communication;
 pub mod comparison;
 mod error;
+pub mod evidence;
 mod exchangeable;
 pub mod figures;
 pub mod judged_draws;

@@ -7,7 +7,8 @@ pub(super) use display::{draws_description, metrics_of_test_rows, progress};
 use super::coefficients::{CoefficientOptions, Coefficients, InDataUnits};
 use super::communication::{Communication, Traffic};
 use super::error::{ReportError, Result};
-use super::judgment::{Evidence, Judgment};
+use super::evidence::Evidence;
+use super::judgment::Judgment;
 use super::operation::Operation;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
@@ -58,7 +59,7 @@ pub struct Summary {
     pub rounds_done: u64,
     /// All rounds of the run; 0 if unknown.
     pub rounds_total: u64,
-    /// Whether the run has draws that `mpibayes judge` can judge.
+    /// Whether the run is not finished, but has draws that `mpibayes judge` can judge.
     #[serde(skip)]
     can_be_judged: bool,
     /// Whether the draws of a finished run can be used.
@@ -157,7 +158,7 @@ impl Summary {
         let agent_bytes = Communication::read(&table(AGENT_BYTES)?, &info.config, done);
         let has_draws = draws.iter().any(|draws| draws.group == POSTERIOR && draws.draws > 0);
         Ok(Self {
-            can_be_judged: has_draws && run.has_draws_to_judge(),
+            can_be_judged: !finished && has_draws && run.has_draws_to_judge(),
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
             coefficients,
             why_no_coefficients,

@@ -228,7 +228,7 @@ pub const ROWS: &[Row] = &[
         quote: "the slightly noisy behaviour of DSVGD with K = 20 agents is attributed to the small local dataset sizes",
         claim: "Fig. 4 on diabetis, german and splice: with 20 agents the accuracy of DSVGD moves more from round to round than with \
                 2.",
-        differs: "The sets are ours, with standardized columns. With more agents each has fewer rows: the two are not told apart.",
+        differs: "The sets are ours, with standardized columns. With more agents each has fewer rows: the row cannot separate the two.",
         files: &["dsvgd/fig4-20-agents"],
         run: logistic::further_sets,
     },

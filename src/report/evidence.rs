@@ -1,0 +1,80 @@
+//! What a result file says of a run beside estimates: what its judgment is based on.
+
+use super::error::Result;
+use super::exchangeable::has_exchangeable_units;
+use super::run::RunResults;
+use super::temperature::temperatures_of;
+use super::test_rows::TestRows;
+use super::trajectories::Trajectories;
+use crate::config::stored_table;
+use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
+use crate::metrics::temperature::Temperature;
+use crate::results::{POSTERIOR, ResultFile, SampleKind};
+
+/// What a result file says of a run beside estimates.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The trajectories of Hamiltonian Monte Carlo.
+    pub trajectories: Option<Trajectories>,
+    /// What the draws predict for the test rows.
+    pub test_rows: Option<TestRows>,
+    /// The configurational temperatures of all variables, if they were measured.
+    pub temperatures: Vec<Temperature>,
+    /// The expected variance of the draws, divided by that of the posterior, minus 1, in the directions of largest curvature.
+    pub excess: Option<f64>,
+    /// The result file whose draws were moved, if these are moved draws.
+    pub recalibrated_from: Option<String>,
+    /// Whether the last draw of a chain is not finite.
+    pub(super) last_draws_diverged: bool,
+    /// Whether the run file says that bias is not to be measured, and it was not measured later.
+    pub(super) bias_is_off: bool,
+    /// Whether the units of the model can change places, so that single parameters mean nothing.
+    pub(super) has_exchangeable_units: bool,
+    /// Whether the run file gives the step, which is otherwise found.
+    pub(super) has_own_step: bool,
+    /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
+    pub(super) longer: String,
+}
+
+impl Evidence {
+    /// That of a run.
+    ///
+    /// # Errors
+    /// When the result file cannot be read.
+    pub fn of(run: &RunResults) -> Result<Self> {
+        let file = &run.file;
+        // Of a configuration that cannot be read, no key is known.
+        let config = stored_table(&file.info().config).unwrap_or_default();
+        let setting = |table: &str, key: &str| config.get(table)?.get(key);
+        let recalibration = file.grid(RECALIBRATION)?;
+        Ok(Self {
+            trajectories: Trajectories::of(file)?,
+            test_rows: TestRows::of(file)?,
+            temperatures: temperatures_of(file)?,
+            // Moved draws are judged by their scores.
+            excess: if recalibration.is_some() { None } else { excess(file)? },
+            recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
+            last_draws_diverged: last_draws_diverged(file)?,
+            bias_is_off: !file.has_additions() && setting("evaluate", "bias") == Some(&toml::Value::Boolean(false)),
+            has_exchangeable_units: has_exchangeable_units(&file.info().model),
+            has_own_step: setting("method", "step").is_some_and(|step| step.as_str() != Some("auto")),
+            longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
+        })
+    }
+}
+
+fn last_draws_diverged(file: &ResultFile) -> Result<bool> {
+    if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
+        return Ok(false);
+    }
+    let lengths = file.lengths(POSTERIOR)?.into_iter().enumerate();
+    let last: Vec<_> = lengths.filter_map(|(chain, length)| Some((chain, length.checked_sub(1)?))).collect();
+    Ok(!file.draws::<f64>(POSTERIOR, &last)?.iter().all(|value| value.is_finite()))
+}
+
+fn excess(file: &ResultFile) -> Result<Option<f64>> {
+    Ok(file.grid(TUNING)?.and_then(|grid| {
+        let place = grid.list("key").iter().position(|key| key == EXCESS_KEY)?;
+        grid.array("value")?.iter().nth(place).copied()
+    }))
+}
