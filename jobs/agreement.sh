@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares every method that gives intervals with Hamiltonian Monte Carlo, on many posteriors, with the run files that `mpibayes init` writes.
 #
-#   bash jobs/agreement.sh [--seeds N] [--methods "sghmc svgd"] [--only "german heart"]
+#   bash jobs/agreement.sh [--seeds N] [--methods "sghmc svgd"] [--only "german heart"] [--output runs/agreement]
 #
 # A line for each run: the largest distance of a mean from that of hmc (in sds), the least and the largest sd beside those of hmc, the seconds,
 # and what the run says of itself. A run is silently wrong if it calls itself right, but a mean is more than .1 sd or an sd more than
@@ -15,12 +15,14 @@ source jobs/env.sh
 
 seeds=2
 only=
+work=runs/agreement
 methods="svgd dsvgd u_dsvgd p_dsvgd pvi gvi npv pmd dsgld sghmc ec_sghmc ec_sgld async_sghmc"
 while [ $# -gt 0 ]; do
     case "$1" in
         --seeds) seeds=$2 && shift 2 ;;
         --methods) methods=$2 && shift 2 ;;
         --only) only=$2 && shift 2 ;;
+        --output) work=$2 && shift 2 ;;
         -h | --help)
             awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "${BASH_SOURCE[0]}"
             exit 0
@@ -33,16 +35,15 @@ while [ $# -gt 0 ]; do
 done
 
 command -v mpibayes >/dev/null || cargo build --release --locked
-data=${MPIBAYES_DATA:-datasets}
-work=runs/agreement
+sets=${MPIBAYES_DATA:-datasets}
 mkdir -p "$work"
 
-# A line for each posterior: its name, its table, the model, options of `import`, and arguments of `run`.
+# A line for each posterior: its name, its table (none for those that are built in), the model, options of `import`, and arguments of `run`.
 posteriors() {
-    local name file german=$data/binary/german.csv.gz
+    local name file german=$sets/binary/german.csv.gz
     local claims="--task counts --categorical region --exposure years"
     for name in heart german diabetis banana twonorm; do
-        echo "$name|$data/binary/$name.csv.gz|logistic||"
+        echo "$name|$sets/binary/$name.csv.gz|logistic||"
     done
     echo "covertype|$work/covertype.csv|logistic||"
     echo "german-4-by-label|$german|logistic||--set agents=4 --set data.partition=\"by_label\""
@@ -57,15 +58,19 @@ posteriors() {
     echo "poisson|$work/claims.csv|poisson|$claims --drop school|"
     echo "overdispersed|$work/claims.csv|negative_binomial|$claims --drop school|"
     echo "hierarchy|$work/claims.csv|poisson|$claims --group school|"
+    # Two modes.
+    for name in mixture1d mixture2d; do
+        echo "$name||toy||--set model.target=\"$name\""
+    done
 }
 
 # Forest cover: class 2 against the others.
-if [ -e "$data/covertype/covtype_20k.csv.gz" ]; then
-    zcat "$data/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "lodgepole" : "other"; print }' >"$work/covertype.csv"
+if [ -e "$sets/covertype/covtype_20k.csv.gz" ]; then
+    zcat "$sets/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "lodgepole" : "other"; print }' >"$work/covertype.csv"
 fi
 for name in concrete kin8nm wine-quality-red; do
-    if [ -e "$data/uci_regression/$name/data.txt.gz" ]; then
-        zcat "$data/uci_regression/$name/data.txt.gz" | awk -v OFS=, '{ $1 = $1; print }' >"$work/$name.csv"
+    if [ -e "$sets/uci_regression/$name/data.txt.gz" ]; then
+        zcat "$sets/uci_regression/$name/data.txt.gz" | awk -v OFS=, '{ $1 = $1; print }' >"$work/$name.csv"
     fi
 done
 # A linear regression whose features are nearly equal: the covariance of the features has a condition number of about 5e6.
@@ -98,14 +103,18 @@ awk '
 silent=0 failed=0 runs=0
 printf '%-20s %-12s %4s  %6s  %8s  %10s  %7s  %s\n' posterior method seed shift "least sd" "largest sd" seconds judgment
 while IFS='|' read -r name file model options arguments; do
-    [ -e "$file" ] || continue
+    [ -z "$file" ] || [ -e "$file" ] || continue
     [ -z "$only" ] || [[ " $only " == *" $name "* ]] || continue
     eval "arguments=($arguments)"
-    # Options have no blanks in them.
-    # shellcheck disable=SC2086
-    mpibayes import table "$file" --label last $options -o "$work/$name.h5" --force >/dev/null
+    data=()
+    if [ -n "$file" ]; then
+        # Options have no blanks in them.
+        # shellcheck disable=SC2086
+        mpibayes import table "$file" --label last $options -o "$work/$name.h5" --force >/dev/null
+        data=(--data "$work/$name.h5")
+    fi
     reference=$work/$name-hmc
-    mpibayes init hmc --model "$model" --data "$work/$name.h5" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
+    mpibayes init hmc --model "$model" "${data[@]}" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
     rm -rf "$reference"
     # Long enough that its own error does not count.
     if ! mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=2500 --output "$reference" 2>"$reference.log"; then
@@ -118,11 +127,11 @@ while IFS='|' read -r name file model options arguments; do
     fi
     printf '%-20s hmc: %s\n' "$name" "$(tail -1 "$reference.log" | sed 's/mpibayes: //')"
     for method in $methods; do
-        # Chains of these methods see all rows, and npv has one agent.
+        # Chains of these methods see all rows, npv has one agent, and no second derivatives of mixtures.
         case "$name,$method" in
-            *-by-label,sghmc | *-by-label,ec_* | *-by-label,async_sghmc | *-by-label,npv) continue ;;
+            *-by-label,sghmc | *-by-label,ec_* | *-by-label,async_sghmc | *-by-label,npv | mixture*,npv) continue ;;
         esac
-        mpibayes init "$method" --model "$model" --data "$work/$name.h5" -o "$work/$name-$method.toml" --force >/dev/null
+        mpibayes init "$method" --model "$model" "${data[@]}" -o "$work/$name-$method.toml" --force >/dev/null
         for seed in $(seq "$seeds"); do
             output=$work/$name-$method-$seed
             rm -rf "$output"
@@ -130,14 +139,18 @@ while IFS='|' read -r name file model options arguments; do
             mpibayes run "$work/$name-$method.toml" "${arguments[@]}" --set "seed=$seed" --output "$output" 2>"$output.log" || true
             seconds=$(awk -v from="$from" -v now="$(date +%s.%N)" 'BEGIN { print now - from }')
             runs=$((runs + 1))
-            # Names such as "weights[8,alcohol]" are quoted, and have commas in them.
-            line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed -n '2{s/"[^"]*"/name/g;p}') || line=
+            # By the names of columns. Names of parameters such as "weights[8,alcohol]" are quoted, and have commas in them.
+            line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed 's/"[^"]*"/name/g' | awk -F, '
+                NR == 1 { for (column = 1; column <= NF; column++) at[$column] = column }
+                NR == 2 && at["shift"] && at["smallest_sd_ratio"] && at["largest_sd_ratio"] && at["judgment"] {
+                    print $at["shift"], $at["smallest_sd_ratio"], $at["largest_sd_ratio"], $at["judgment"]
+                }') || line=
             if [ -z "$line" ]; then
                 failed=$((failed + 1))
                 printf '%-20s %-12s %4d  %s\n' "$name" "$method" "$seed" "no result: $(tail -1 "$output.log")"
                 continue
             fi
-            IFS=, read -r _ _ shift _ least _ largest _ judgment <<<"$line"
+            read -r shift least largest judgment <<<"$line"
             wrong=$(awk -v m="$shift" -v s="$least" -v l="$largest" 'BEGIN { print (m > .1 || m < -.1 || s < .9 || l > 1.1) }')
             if [ "$wrong" = 1 ] && [ "$judgment" = right ]; then
                 silent=$((silent + 1)) && judgment="right: SILENTLY WRONG"

@@ -33,6 +33,7 @@ use origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -109,7 +110,8 @@ struct Row {
 impl Row {
     fn carry_out(&self, effort: Effort) -> Result<Outcome, BoxError> {
         let files = self.files.iter().map(|name| Runs::read(name)).collect::<Result<Vec<_>, _>>()?;
-        (self.run)(effort, &files)
+        // A row that panics ends no other.
+        catch_unwind(|| (self.run)(effort, &files)).unwrap_or_else(|_| Err("it has panicked, as said above".into()))
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::harness::Cli;
+use crate::launcher::{Launcher, program, watched};
+use std::path::Path;
 
 /// A folder with a dataset of 60 rows, two features and two classes that overlap, imported with these options.
 pub fn folder(options: &str) -> Cli {
@@ -169,4 +171,26 @@ fn a_run_says_why_its_bias_was_not_measured() {
     cli.write("chains.toml", langevin(0.000_001).replace("20000", "3000"));
     cli.alone("run chains.toml --strict")
         .end(3, &["not mixed: the chains disagree (R-hat ", "let the step be found (method.step = \"auto\")"]);
+}
+
+/// Without data sets the script has the built-in posteriors.
+#[test]
+fn the_comparison_of_methods_with_hmc_counts_silent_errors() {
+    let (cli, checkout) = (Cli::new(), Path::new(env!("CARGO_MANIFEST_DIR")));
+    let script =
+        format!("bash jobs/agreement.sh --seeds 1 --only mixture1d --methods 'gvi pmd' --output {}", cli.folder().display());
+    let mut bash = program(Launcher::Alone, Path::new("bash"), &["-c", &script]);
+    // The program of this build, in `release` of this folder.
+    bash.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_mpibayes")).ancestors().nth(2).unwrap()).current_dir(checkout);
+    let ended = watched(bash).unwrap();
+    let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("mixture1d")).collect();
+    let [reference, gvi, pmd] = lines[..] else { panic!("{}", ended.written()) };
+    assert!(reference.contains("hmc: right: "), "{reference}");
+    // A shift, two ratios and seconds.
+    let numbers =
+        |line: &str| -> Vec<f64> { line.split_whitespace().skip(3).take(4).map(|number| number.parse().unwrap()).collect() };
+    assert!(gvi.ends_with("bias unknown") && numbers(gvi)[1] > 0.9, "{gvi}");
+    assert!(pmd.ends_with("biased") && numbers(pmd)[1] < 0.9, "{pmd}");
+    assert!(ended.stdout.ends_with("agreement: 2 runs, 0 of them silently wrong, 0 without a result\n"), "{}", ended.written());
+    assert_eq!(ended.code, 0);
 }
