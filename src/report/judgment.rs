@@ -136,7 +136,7 @@ fn without_trajectories(group: &PosteriorGroup, evidence: &Evidence) -> (Judgmen
 /// What to do if a fitted normal distribution is not the posterior.
 const NO_FITTED_NORMAL: &str = "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it";
 
-/// What to do about particles that are too far from each other.
+/// What to do about particles that are too far from each other, or from the mean of the posterior.
 const MORE_ROUNDS: &str = "run more rounds or steps. If that does not help, the approximation of the method does not fit this posterior: compare with hmc";
 
 /// What to do about particles that are too close to each other.
@@ -374,6 +374,16 @@ fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) 
     (JudgmentOutcome::Biased, text)
 }
 
+/// What to do about a wrong mean.
+fn advice_on_shift(is_particles: bool, is_normal: bool, run_longer: &str) -> &str {
+    match (is_particles, is_normal) {
+        (true, true) => NO_FITTED_NORMAL,
+        // In a longer run they can as well go farther away.
+        (true, false) => MORE_ROUNDS,
+        (false, _) => run_longer,
+    }
+}
+
 /// The judgment of draws whose chains agree.
 fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
     let (has_trajectories, longer) = (evidence.trajectories.is_some(), evidence.longer.as_str());
@@ -401,7 +411,7 @@ fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String
             (JudgmentOutcome::Biased, text)
         }
         (Verdict::Shifted, Some((name, worst))) => {
-            let advice = if is_particles && is_normal { NO_FITTED_NORMAL } else { &run_longer };
+            let advice = advice_on_shift(is_particles, is_normal, &run_longer);
             let text = format!(
                 "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, {advice}",
                 worst.shift.abs(),
@@ -532,6 +542,13 @@ mod tests {
         let diverged = Evidence { last_draws_diverged: true, ..Evidence::default() };
         let (outcome, text) = without_trajectories(&group(chains, 500, 3), &diverged);
         assert!(outcome == JudgmentOutcome::Diverged && text.contains("the last draws of a chain are not finite"), "{text}");
+    }
+
+    #[test]
+    fn longer_chains_mend_a_wrong_mean_but_particles_may_not_fit() {
+        assert_eq!(advice_on_shift(false, false, "run longer"), "run longer");
+        assert!(advice_on_shift(true, false, "run longer").ends_with("compare with hmc"));
+        assert!(advice_on_shift(true, true, "run longer").starts_with("use hmc"));
     }
 
     #[test]
