@@ -96,8 +96,8 @@ pub const ROWS: &[Row] = &[
         id: "fig2c",
         quote: "samples from a mixture of the local posteriors with long trajectory lengths",
         claim: "4 agents with 2,000 rows each, step 2e-6, trajectories of 10,000 updates: Kolmogorov's distance of the ends of visits from the \
-                mixture of p(θ|X_s), as the paper defines it. The ends of all seeds together reject it. What they sample, and what its Eq. (3) \
-                implies, is the mixture of local posteriors that are each raised to the power N/N_s: that is a criterion of ours. One \
+                mixture of p(θ|X_s). (The paper's p_ε(θ|X_s), that of steps ε, is wider still.) The ends of all seeds together reject it. What they \
+                sample, and what its Eq. (3) implies, is also a mixture of local posteriors, but of those that are each raised to the power N/N_s: that is a criterion of ours. One \
                 test each, without the rule above.",
         differs: FLAT,
         files: &["dsgld/fig2-even"],
@@ -106,7 +106,7 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "fig2d",
         quote: "becomes close to the standard SGLD posterior as the length decreases",
-        claim: "The same with trajectories of 10,000, 200, 20 and 2: the spread of the draws falls, and with 2 it is within 3 % (ours) of that of \
+        claim: "The same with trajectories of 10,000, 200, 20 and 2: the spread of the ends of visits falls, and with 2 (ours) it is within 3 % (ours) of that of \
                 SGLD on all rows, which minibatches of 300 make wider than the posterior. With 200, the figure's shortest, it is not yet close; \
                 how close depends on the variance of the rows, which the paper does not state.",
         differs: "A flat prior (paper: normal), and rows with unit variances, which the paper does not state; trajectories of 20 and 2 are ours.",
