@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Compares every method that gives intervals with Hamiltonian Monte Carlo, on many posteriors, with the run files that `mpibayes init` writes.
 #
-#   bash jobs/agreement.sh [--seeds N] [--methods "sghmc svgd"] [--only "german heart"] [--output runs/agreement]
+#   bash jobs/agreement.sh [--seeds N] [--methods "sghmc svgd"] [--only "german heart"] [--output FOLDER]
 #
+# Runs go to runs/agreement of the repository, or to this folder.
 # A line for each run: the largest distance of a mean from that of hmc (in sds), the least and the largest sd beside those of hmc, the seconds,
 # and what the run says of itself. A run is silently wrong if it calls itself right, but a mean is more than .1 sd or an sd more than
-# 10 % off. The last line counts them; the exit code is 1 if there are any.
+# 10 % off. The last line counts them; the exit code is 1 if there are any, if a run has no result, or if there were no runs.
 #
 # The data sets are read from $MPIBAYES_DATA (binary/*.csv.gz, covertype/covtype_20k.csv.gz, uci_regression/*/data.txt.gz); those that are missing
 # are left out.
@@ -127,7 +128,7 @@ while IFS='|' read -r name file model options arguments; do
     fi
     printf '%-20s hmc: %s\n' "$name" "$(tail -1 "$reference.log" | sed 's/mpibayes: //')"
     for method in $methods; do
-        # Chains of these methods see all rows, npv has one agent, and no second derivatives of mixtures.
+        # Shards mean nothing to chains that see all rows. npv has one agent, and needs second derivatives, which mixtures do not have.
         case "$name,$method" in
             *-by-label,sghmc | *-by-label,ec_* | *-by-label,async_sghmc | *-by-label,npv | mixture*,npv) continue ;;
         esac

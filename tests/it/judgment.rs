@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::harness::Cli;
-use crate::launcher::{Launcher, program, watched};
+use crate::launcher::{Ended, Launcher, program, watched};
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 /// A folder with a dataset of 60 rows, two features and two classes that overlap, imported with these options.
@@ -173,24 +175,48 @@ fn a_run_says_why_its_bias_was_not_measured() {
         .end(3, &["not mixed: the chains disagree (R-hat ", "let the step be found (method.step = \"auto\")"]);
 }
 
-/// Without data sets the script has the built-in posteriors.
-#[test]
-fn the_comparison_of_methods_with_hmc_counts_silent_errors() {
-    let (cli, checkout) = (Cli::new(), Path::new(env!("CARGO_MANIFEST_DIR")));
-    let script =
-        format!("bash jobs/agreement.sh --seeds 1 --only mixture1d --methods 'gvi pmd' --output {}", cli.folder().display());
+/// `jobs/agreement.sh` on a posterior that needs no data, with the program of this build or another one in its place.
+fn agreement(cli: &Cli, program_of: &str, methods: &str) -> Ended {
+    let (checkout, work) = (Path::new(env!("CARGO_MANIFEST_DIR")), cli.path("work"));
+    let script = format!("bash jobs/agreement.sh --seeds 1 --only mixture1d --methods '{methods}' --output {}", work.display());
     let mut bash = program(Launcher::Alone, Path::new("bash"), &["-c", &script]);
-    // The program of this build, in `release` of this folder.
-    bash.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_BIN_EXE_mpibayes")).ancestors().nth(2).unwrap()).current_dir(checkout);
-    let ended = watched(bash).unwrap();
+    bash.env("CARGO_TARGET_DIR", cli.path(program_of)).current_dir(checkout);
+    watched(bash).unwrap()
+}
+
+#[test]
+fn the_comparison_of_methods_with_hmc_finds_silent_errors() {
+    let cli = Cli::new();
+    let real = env!("CARGO_BIN_EXE_mpibayes");
+    for build in ["built", "silent"] {
+        std::fs::create_dir_all(cli.path(build).join("release")).unwrap();
+    }
+    symlink(real, cli.path("built/release/mpibayes")).unwrap();
+    let ended = agreement(&cli, "built", "gvi pmd");
     let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("mixture1d")).collect();
     let [reference, gvi, pmd] = lines[..] else { panic!("{}", ended.written()) };
     assert!(reference.contains("hmc: right: "), "{reference}");
-    // A shift, two ratios and seconds.
-    let numbers =
-        |line: &str| -> Vec<f64> { line.split_whitespace().skip(3).take(4).map(|number| number.parse().unwrap()).collect() };
-    assert!(gvi.ends_with("bias unknown") && numbers(gvi)[1] > 0.9, "{gvi}");
-    assert!(pmd.ends_with("biased") && numbers(pmd)[1] < 0.9, "{pmd}");
+    // After the posterior, the method and the seed: a shift, two ratios and seconds.
+    let least = |line: &str| line.split_whitespace().nth(4).and_then(|number| number.parse::<f64>().ok()).unwrap();
+    assert!(gvi.ends_with("bias unknown") && least(gvi) > 0.9, "{gvi}");
+    assert!(pmd.ends_with("biased") && least(pmd) < 0.9, "{pmd}");
     assert!(ended.stdout.ends_with("agreement: 2 runs, 0 of them silently wrong, 0 without a result\n"), "{}", ended.written());
     assert_eq!(ended.code, 0);
+
+    // A program that calls wrong draws right, and one that compares nothing.
+    for (compares, ends) in [
+        (
+            "judgment,shift,smallest_sd_ratio,largest_sd_ratio\\nright,0.02,0.81,1.0\\n",
+            "agreement: 1 runs, 1 of them silently wrong, 0 without a result\n",
+        ),
+        ("judgment,shift\\nright,0.02\\n", "agreement: 1 runs, 0 of them silently wrong, 1 without a result\n"),
+    ] {
+        let script = format!("#!/bin/sh\nif [ \"$1\" = compare ]; then printf '{compares}'; else exec {real} \"$@\"; fi\n");
+        let file = cli.path("silent/release/mpibayes");
+        std::fs::write(&file, script).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        let ended = agreement(&cli, "silent", "gvi");
+        assert!(ended.stdout.ends_with(ends), "{}", ended.written());
+        assert_eq!(ended.code, 1);
+    }
 }

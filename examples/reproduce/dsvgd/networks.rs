@@ -130,7 +130,7 @@ pub fn widths(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let effort = Effort { seeds: effort.seeds.min(5), ..effort };
     let runs = shortened(effort, &files[0])?;
     let sets = Set::images(true, Scaling::Pixels, 5000)?.shared(effort.seeds);
-    // Nobody is visited twice: without cavity DSVGD computes the same.
+    // In as many dimensions density estimates weigh next to nothing: without cavity DSVGD gives the same to the third digit.
     let lineup = [FLOOR, PARTICIPANTS, TOTAL, SVGD];
     let groups = runs.by("model.hidden");
     let widths = groups.iter().map(|runs| Ok(runs.value::<Vec<usize>>("model.hidden")?[0])).collect::<Result<Vec<_>>>()?;

@@ -23,8 +23,8 @@ pub const ROWS: &[Row] = &[
         quote: "in contrast the four samplers with elastic coupling quickly sample from high density regions and show coherent behaviour.",
         claim: "A correlated Gaussian in the plane, the first 100 steps of .01 from one far place: over steps 50 to 100 four coupled chains have \
                 at most .8 times the distance of four alone, and in all 100 steps fewer of their states are outside the 99 % ellipse. 200 \
-                repetitions, by our sampler and by the paper's steps with s = 1, 4 and 8. That coupled chains are closer to each other by \
-                something follows from the equations; .8 is ours, and what fails of the distances is this bound. The row depends on the length of steps: \
+                repetitions, by our sampler and by the paper's steps with s = 1, 4 and 8. That coupled chains are somewhat closer to each other \
+                follows from the equations; of the distances only our bound .8 fails. The row depends on the length of steps: \
                 compare `fig1-long`.",
         differs: "The target, V = C = κ = 1 and the start are ours: 9 standard deviations out along the narrow axis, where the center begins \
                   too, at rest. So in one unit of time, as here, coupling can only hold chains back.",
@@ -44,9 +44,9 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "posterior",
         quote: "the dynamics […] has the posterior distribution […] as the stationary distribution for all […] samplers.",
-        claim: "A Gaussian's variance, to 3 %, with four chains, κ = λ, and exchanges every step and every eighth: that of a coupled chain is that of \
-                the posterior (our sampler, without an error of steps), or that of a chain alone with the same steps (the paper's). It \
-                cannot be: over the center the law is not constant but ∝ exp(−κ/2 Σ|θ_i − mean|²), which makes the variance \
+        claim: "A Gaussian's variance, to 3 %, with four chains, κ = λ, and exchanges every step and every eighth: a coupled chain has the variance of \
+                the posterior (our sampler, without an error of steps), or of a chain alone with the same steps (the paper's). It \
+                cannot have it: with the center integrated out, the density has a factor exp(−κ/2 Σ|θ_i − mean|²), which makes the variance \
                 1/K + (K − 1)/K · λ/(λ + κ) times that of the posterior, .625 here.",
         differs: "A Gaussian with unit variance and exact gradients.",
         files: &["ec-sghmc/stationary"],
@@ -58,7 +58,7 @@ pub const ROWS: &[Row] = &[
         claim: "The paper hopes \"that the center variable acts as a buffer, damping the injected noise\". All chains exchange at the same time, so \
                 that an old center changes only the law of their mean. By the paper's steps of .05, and by steps that move velocities first, \
                 the variance of four coupled chains on a Gaussian, κ = λ, is with exchanges every s = 2, 4 and 8 steps at most 1.03 times what it is \
-                with s = 1. It becomes smaller, by up to 8 %, away from that of the posterior. A center older than here makes the steps unstable (`fig1-long`, s = 8).",
+                with s = 1. It becomes smaller, by up to 7 %, away from that of the posterior. A center older than here makes the steps unstable (`fig1-long`, s = 8).",
         differs: "A Gaussian with unit variance and exact gradients.",
         files: &[],
         run: |effort, _| toys::buffer(effort),
@@ -92,7 +92,7 @@ pub const ROWS: &[Row] = &[
                 guessing.",
         differs: "640 steps of each worker, about one epoch, so that only the descent is compared, on a simulated cluster of equally fast ranks, \
                   where the paper has seconds: with s = 1 its messages of 5 MB double the time of a step, so that by seconds asynchronous SGHMC is behind one chain for the \
-                  first three of that chain's five, and coupled chains for two and a half. The best step of asynchronous SGHMC with s = 8 is the smallest, those of EC-SGHMC the largest of those tried: what \
+                  first 3 of that chain's 5 seconds, and so are coupled chains for the first 2.5. The best step of asynchronous SGHMC with s = 8 is the smallest, those of EC-SGHMC the largest of those tried: what \
                   asynchronous SGHMC loses is an upper bound. s counts the gradients of a worker at one state, so that with s = 8 a gradient of asynchronous \
                   SGHMC is 26 updates old on average; 2,000 test images, which also choose the steps; prior precision, V and κ are ours and \
                   not tuned.",
