@@ -54,9 +54,14 @@ pub enum Confirmation {
 }
 
 impl Kept {
-    /// The result of a row. `quick` is none if the quick version itself was run.
-    pub fn new(outcome: Outcome, seconds: f64, origin: Origin, quick: Option<Quick>) -> Self {
-        Self { outcome, seconds, origin, quick, confirmed: None }
+    /// The result of a row.
+    pub fn new(outcome: Outcome, seconds: f64, origin: Origin) -> Self {
+        Self { outcome, seconds, origin, quick: None, confirmed: None }
+    }
+
+    /// The same with what the quick version gives; none if the quick version itself was run.
+    pub fn with_quick(self, quick: Option<Quick>) -> Self {
+        Self { quick, ..self }
     }
 
     pub fn read(path: &Path) -> anyhow::Result<Option<Self>> {

@@ -224,6 +224,9 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
+        let kept = Kept::new(outcome, seconds, now.clone());
+        // Before the quick version, which takes minutes and may be stopped.
+        kept.write(&place(row))?;
         let quick = if arguments.quick { Ok(None) } else { Quick::of(row).map(Some) };
         let quick = quick.unwrap_or_else(|error| {
             eprintln!(
@@ -232,7 +235,7 @@ fn main() -> anyhow::Result<()> {
             );
             None
         });
-        let kept = Kept::new(outcome, seconds, now.clone(), quick);
+        let kept = kept.with_quick(quick);
         kept.write(&place(row))?;
         eprintln!("reproduce: {}: {}", row.id, kept.verdict_and_time(row));
     }
