@@ -59,11 +59,6 @@ impl Kept {
         Self { outcome, seconds, origin, quick: None, confirmed: None }
     }
 
-    /// The same with what the quick version gives; none if the quick version itself was run.
-    pub fn with_quick(self, quick: Option<Quick>) -> Self {
-        Self { quick, ..self }
-    }
-
     pub fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         if !path.exists() {
             return Ok(None);

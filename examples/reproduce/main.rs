@@ -26,7 +26,7 @@ mod workers;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use files::Runs;
-use kept::{Confirmation, Kept, Quick};
+use kept::{Confirmation, Kept};
 use mpibayes::cluster::BoxError;
 use mpibayes::plots::Figure;
 use origin::Origin;
@@ -224,19 +224,18 @@ fn main() -> anyhow::Result<()> {
             std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
             std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
         }
-        let kept = Kept::new(outcome, seconds, now.clone());
+        let mut kept = Kept::new(outcome, seconds, now.clone());
         // Before the quick version, which takes minutes and may be stopped.
         kept.write(&place(row))?;
-        let quick = if arguments.quick { Ok(None) } else { Quick::of(row).map(Some) };
-        let quick = quick.unwrap_or_else(|error| {
-            eprintln!(
-                "reproduce: {}: the quick version has ended early, so that the result cannot be confirmed later: {error}",
-                row.id
-            );
-            None
-        });
-        let kept = kept.with_quick(quick);
-        kept.write(&place(row))?;
+        if !arguments.quick {
+            if let Err(error) = kept.confirm(row, now) {
+                eprintln!(
+                    "reproduce: {}: the quick version has ended early, so that the result cannot be confirmed later: {error}",
+                    row.id
+                );
+            }
+            kept.write(&place(row))?;
+        }
         eprintln!("reproduce: {}: {}", row.id, kept.verdict_and_time(row));
     }
     let kept = rows.iter().zip(&origins).map(|(row, now)| {

@@ -2,7 +2,7 @@
 //! code do.
 
 use super::super::files::Runs;
-use super::super::judge::{Case, means_and_errors, minus};
+use super::super::judge::{Case, mean_and_error, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
@@ -311,8 +311,7 @@ pub fn nine_sets(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             near,
             0.0,
         );
-        let mean = |set: &Vec<f64>| set.iter().sum::<f64>() / set.len() as f64;
-        let count = of_pair.iter().filter(|set| mean(set).abs() <= 0.02).count();
+        let count = of_pair.iter().filter(|set| mean_and_error(set).0.abs() <= 0.02).count();
         case.tells(format!("sets on which the mean accuracies of {one} and {other} are within .02"), format!("{count} of 9"), "");
     }
     let axis = |of_pair: &[Vec<f64>]| -> Vec<Vec<(f64, f64)>> {
@@ -334,12 +333,7 @@ fn races(from: From, lineup: &[Contender], files: &[Runs], key: &str, seeds: u64
     let (figure, chains) = files.split_first().ok_or("a row without run files")?;
     let groups = figure.by(key).into_iter().map(|runs| {
         let number = runs.value::<u32>(key)?;
-        // Their step does not depend on their number here.
-        let of_chains = |chains: &Runs| {
-            let step = format!("method.step.annealed.a={:?}", chains.value::<f64>("method.step.annealed.a")?);
-            chains.clone().of_chains(key, number)?.set(&step)
-        };
-        let chains = chains.iter().map(of_chains).collect::<Result<Vec<_>>>()?;
+        let chains = chains.iter().map(|chains| chains.clone().of_chains(key, number)).collect::<Result<Vec<_>>>()?;
         Ok((f64::from(number), race(from, lineup, &Runs::all(&[&[runs], chains.as_slice()].concat()), seeds)?))
     });
     groups.collect()

@@ -190,7 +190,11 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
         match names.iter().copied().find(|name| method.contains_key(*name)) {
             // Chains travel by a schedule of their own.
             Some("schedule") if method.contains_key("chains") => {}
-            Some("chains") => set_chains(&mut method, shared.clone().try_into()?)?,
+            Some("chains") => {
+                let chains = shared.clone().try_into()?;
+                divide_step(&mut method, chains)?;
+                set_chains(&mut method, chains);
+            }
             Some("trajectory") => drop(method.insert("trajectory".into(), shared.clone().try_into::<f64>()?.into())),
             Some(name) => drop(method.insert(name.into(), shared.clone())),
             None => {}
@@ -201,13 +205,16 @@ fn entrant(figure: &Runs, wanted: Contender) -> Result<Run> {
     Ok(run)
 }
 
-/// Sets the number of chains. Their step is in proportion to its inverse, and the latest state of each makes predictions.
-fn set_chains(method: &mut Run, chains: u32) -> Result<()> {
+/// Makes the step what it is to be with so many chains instead of those of the run: in proportion to the inverse of their number.
+fn divide_step(method: &mut Run, chains: u32) -> Result<()> {
     let a = value::<f64>(method, "step.annealed.a")? * f64::from(value::<u32>(method, "chains")?) / f64::from(chains);
-    Override::parse(&format!("step.annealed.a={a:?}")).ok_or("an override")?.apply(method)?;
+    Ok(Override::parse(&format!("step.annealed.a={a:?}")).ok_or("an override")?.apply(method)?)
+}
+
+/// Sets the number of chains. The latest state of each makes predictions.
+fn set_chains(method: &mut Run, chains: u32) {
     method.insert("chains".into(), chains.into());
     method.insert("evaluation_window".into(), chains.into());
-    Ok(())
 }
 
 impl Runs {
@@ -231,7 +238,7 @@ impl Runs {
         for run in &mut self.0 {
             let method = run.get_mut("method").and_then(Value::as_table_mut).ok_or("a run without a method")?;
             match key {
-                "method.particles" => set_chains(method, number)?,
+                "method.particles" => set_chains(method, number),
                 "method.local_steps" => drop(method.insert("trajectory".into(), f64::from(number).into())),
                 _ => return Err(format!("{key} is nothing that chains have").into()),
             }
