@@ -61,18 +61,18 @@ impl Claim {
         let (mean, error) = mean_and_error(&self.values);
         let (least, most) = self.region();
         let Ok(law) = StudentsT::new(0.0, 1.0, self.values.len() as f64 - 1.0) else { return (1.0, 1.0) };
-        // The chances of a mean at least so far above a bound, or below it, if the truth is at the bound.
-        let chances = |bound: f64| match (mean - bound) / error {
+        let beyond = |t: f64| match t {
             // Seeds that agree exactly.
-            t if t.is_nan() => (0.5, 0.5),
-            f64::NEG_INFINITY => (1.0, 0.0),
-            f64::INFINITY => (0.0, 1.0),
-            t => (law.sf(t), law.cdf(t)),
+            t if t.is_nan() => 0.5,
+            f64::NEG_INFINITY => 1.0,
+            f64::INFINITY => 0.0,
+            t => law.sf(t),
         };
-        let ((above_least, below_least), (above_most, below_most)) = (chances(least), chances(most));
-        // Both ends of an interval can reject.
-        let ends = if most == f64::INFINITY { 1.0 } else { 2.0 };
-        (above_least.max(below_most), (ends * below_least.min(above_most)).min(1.0))
+        // In standard errors: how far the mean lies above the least and below the most, and how wide the region is.
+        let (above, below, width) = ((mean - least) / error, (most - mean) / error, (most - least) / error);
+        let outside = (-above).max(-below);
+        // With the truth at the nearer end, a mean as far beyond the other end would reject as well.
+        (beyond(above).max(beyond(below)), (beyond(outside) + beyond(outside + width)).min(1.0))
     }
 
     /// Whether the mean lies outside of the region.
@@ -251,6 +251,9 @@ mod tests {
         );
         let far = near.map(|value| -3.0 - value);
         assert_eq!(of(&far, 0.5), Verdict::Refuted);
+        // t is 4.0 with four degrees of freedom: .008 beyond one end, and as much again beyond the other end of an interval without width.
+        let shifted = near.map(|value| value + 0.0414);
+        assert_eq!((of(&shifted, 1e-9), of(&near.map(|value| value + 0.2414), 0.2)), (Verdict::Contrary, Verdict::Refuted));
     }
 
     #[test]

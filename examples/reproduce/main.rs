@@ -126,6 +126,10 @@ struct Effort {
 impl Effort {
     const FULL: Self = Self { seeds: 10, share: 1 };
     const QUICK: Self = Self { seeds: 2, share: 5 };
+
+    fn is_quick(self) -> bool {
+        self.share > 1
+    }
 }
 
 /// What came of a row.
@@ -152,6 +156,7 @@ fn rows(paper: &str) -> Vec<Row> {
 }
 
 fn main() -> anyhow::Result<()> {
+    mpibayes::cli::blas::prepare();
     let arguments = Arguments::parse();
     let rows = rows(&arguments.paper);
     ensure!(!rows.is_empty(), "there are no rows of {:?}; there are those of {}", arguments.paper, PAPERS.join(", "));

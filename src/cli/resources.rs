@@ -104,7 +104,7 @@ pub(super) fn describe(report: &CheckReport, request: Request, forecast: Option<
     let pointwise = match report.bytes_of_pointwise() {
         Some(0) => "",
         Some(bytes) => &format!(", up to {} of log-likelihoods of rows", text::bytes(bytes)),
-        None => ", log-likelihoods of rows, 16 bytes for each row and draw",
+        None => ", log-likelihoods of rows, 8 or 16 bytes for each row and draw",
     };
     let checkpoint = forecast.map(|forecast| forecast.checkpoint).filter(|&bytes| bytes > 0);
     // The tables are in it too, and grow until the end.

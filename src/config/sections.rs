@@ -195,8 +195,8 @@ pub struct TableEvaluation {
     pub particle_paths: bool,
     /// Whether the predictions for the test rows are kept in the result file.
     pub predictions: bool,
-    /// Whether the log-likelihood of every training row at every draw is kept, for cross-validation (`mpibayes compare`, ArviZ), and a target
-    /// drawn from the model, for posterior predictive checks: 16 bytes for each row and draw.
+    /// Whether the log-likelihood of every training row at every draw is kept, for cross-validation (`mpibayes compare`, ArviZ): 8 bytes for
+    /// each row and draw. Regressions keep a target drawn from the model as well, for posterior predictive checks: another 8 bytes.
     pub pointwise: bool,
     /// The rows that `pointwise` is about: `train`, for cross-validation, or `test`.
     pub pointwise_rows: Split,

@@ -86,7 +86,7 @@ pub const ROWS: &[Row] = &[
         quote: "both parallel samplers […] perform significantly better than standard sghmc. however, when we increase the communication delay \
                 and only synchronize threads every […] steps the additional noise injected into the sampler via this procedure becomes \
                 problematic for async sghmc whereas ec-sghmc copes with it much more gracefully.",
-        claim: "MNIST, 784-800-800-10, six workers, each method with the best of six step sizes, chosen with another seed: the mean over the run of the \
+        claim: "MNIST, 784-800-800-10, six workers, each method with the best step size, doubled or halved as long as that helps, with another seed: the mean over the run of the \
                 logarithm of a chain's negative log-likelihood on test images is lower for both parallel methods with s = 1 than for one chain; \
                 from s = 1 to 8 asynchronous SGHMC loses, and elastic coupling loses less than half (ours) of that. A run that has diverged is as good as \
                 guessing.",
@@ -104,7 +104,7 @@ pub const ROWS: &[Row] = &[
         quote: "we again aim to sample the posterior […] only now the neural network […] is the 32-layer residual network […] (with \
                 batch-normalization removed). the results […] showing that, again, ec-sghmc leads to a significant speed-up over standard \
                 sghmc sampling.",
-        claim: "CIFAR-10, ResNet-32 without normalization, six workers, s = 8, each method with the best of three step sizes, chosen with another \
+        claim: "CIFAR-10, ResNet-32 without normalization, six workers, s = 8, each method with the best step size, doubled or halved as long as that helps, with another \
                 seed: the mean over the run of the logarithm of a chain's negative log-likelihood on test images is lower for coupled chains \
                 than for one chain. A run that has diverged is as good as guessing.",
         differs: "The first 400 steps with batch 50, two epochs, so that only the descent is compared; 10,000 of the 50,000 images unless the \

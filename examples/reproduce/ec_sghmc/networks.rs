@@ -23,6 +23,7 @@ use mpibayes::models::convolutional::ResnetSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::{DataSchema, Model, ModelSettings, Output};
 use mpibayes::random::{Purpose, Seed, Who};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use toml::{Table, Value};
@@ -75,9 +76,10 @@ impl Images {
 /// and of a chain's own.
 pub type Path = Vec<[f64; 4]>;
 
-/// Steps that are tried, in units of the file's, with another seed than those that are judged.
-const STEPS: [f64; 6] = [4.0, 2.0, 1.0, 0.5, 0.25, 0.125];
+/// The seed of the runs that choose step sizes; none that is judged has it.
 const TUNING_SEED: u64 = 1001;
+/// How often a step size is doubled or halved at most.
+const MOVES: u32 = 6;
 
 /// The NLL of guessing: what a run that has diverged is as good as.
 pub const GUESSING: f64 = std::f64::consts::LN_10;
@@ -213,28 +215,47 @@ pub struct Tuned {
     pub run: Table,
     /// The best step size as a multiple of that in the run file.
     pub factor: f64,
+    tried: usize,
     is_at_edge: bool,
 }
 
 impl Tuned {
     /// The step size, for reports.
     pub fn step(&self) -> Result<String> {
-        let edge = if self.is_at_edge { "; at the edge of those tried" } else { "" };
-        Ok(format!("{:.2e}{edge}", value::<f64>(&self.run, "method.step")?))
+        let edge = if self.is_at_edge { ", at the edge" } else { "" };
+        Ok(format!("{:.2e}; best of {} tried{edge}", value::<f64>(&self.run, "method.step")?, self.tried))
     }
 }
 
-/// Tries these multiples of each run's step size with another seed than those that are judged.
-pub fn tuned(runs: &[Table], factors: &[f64], images: &Images, seconds: f64, steps: u64) -> Result<Vec<Tuned>> {
-    let tried =
-        runs.iter().flat_map(|run| factors.iter().map(move |factor| with_step(run, *factor))).collect::<Result<Vec<_>>>()?;
-    let found = side_by_side(&tried, |run| Ok(mean_log(&race(run, images, seconds, TUNING_SEED)?, steps)))?;
-    let best = |(tried, found): (&[Table], &[f64])| {
-        let best = (0..factors.len()).min_by(|a, b| found[*a].total_cmp(&found[*b])).unwrap_or(0);
-        let is_at_edge = best == 0 || best + 1 == factors.len();
-        Tuned { run: tried[best].clone(), factor: factors[best], is_at_edge }
-    };
-    Ok(tried.chunks_exact(factors.len()).zip(found.chunks_exact(factors.len())).map(best).collect())
+/// Doubles or halves the step size of each run as long as that makes it better, at most so many times. Of step sizes that are as good, such
+/// as those of runs that diverge, the smallest is the best.
+pub fn tuned(runs: &[Table], moves: u32, images: &Images, seconds: f64, steps: u64) -> Result<Vec<Tuned>> {
+    // What each run has found, by how often its step size was doubled.
+    let mut found = vec![BTreeMap::<i32, f64>::new(); runs.len()];
+    let best = |found: &BTreeMap<i32, f64>| found.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&doubled, _)| doubled);
+    for _ in 0..=moves {
+        let wanted: Vec<(usize, i32)> = (0..runs.len())
+            .flat_map(|place| {
+                let next = best(&found[place]).map_or(vec![0], |best| vec![best - 1, best + 1]);
+                next.into_iter().map(move |doubled| (place, doubled))
+            })
+            .filter(|(place, doubled)| !found[*place].contains_key(doubled))
+            .collect();
+        let judge = |&(place, doubled): &(usize, i32)| {
+            let run = with_step(&runs[place], 2_f64.powi(doubled))?;
+            Ok(mean_log(&race(&run, images, seconds, TUNING_SEED)?, steps))
+        };
+        for ((place, doubled), value) in wanted.iter().zip(side_by_side(&wanted, judge)?) {
+            found[*place].insert(*doubled, value);
+        }
+    }
+    let chosen = runs.iter().zip(&found).map(|(run, found)| {
+        let doubled = best(found).ok_or("no step size was tried")?;
+        let factor = 2_f64.powi(doubled);
+        let is_at_edge = [doubled - 1, doubled + 1].iter().any(|beside| !found.contains_key(beside));
+        Ok(Tuned { run: with_step(run, factor)?, factor, tried: found.len(), is_at_edge })
+    });
+    chosen.collect()
 }
 
 /// The mean over a run of the logarithm of a chain's own negative log-likelihood, at tenths of the steps. What has diverged is as good as
@@ -251,12 +272,12 @@ pub fn mean_log(course: &Path, steps: u64) -> f64 {
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = mnist()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
-    let runs = shortened(files, effort.share.min(4));
+    let runs = shortened(files, if effort.is_quick() { 8 } else { 1 });
     let Some(first) = runs.first() else { return Err("no run file".into()) };
     let (batch, steps): (usize, _) = (value(first, "method.batch")?, steps_of_worker(first)?);
     let seconds = gradient_seconds(&images, first)?;
     let names = runs.iter().map(name).collect::<Result<Vec<_>>>()?;
-    let tuned = tuned(&runs, &STEPS, &images, seconds, steps)?;
+    let tuned = tuned(&runs, if effort.is_quick() { 0 } else { MOVES }, &images, seconds, steps)?;
     let runs: Vec<&Table> = tuned.iter().map(|tuned| &tuned.run).collect();
     let mean_log = |course: &Path| mean_log(course, steps);
     let jobs: Vec<(&Table, u64)> = runs.iter().flat_map(|run| seeds.iter().map(move |&seed| (*run, seed))).collect();
@@ -277,7 +298,7 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let half_of_lost: Vec<f64> = lost.iter().map(|lost| 0.5 * lost).collect();
     case.above("half of that less what EC-SGHMC loses", minus(&half_of_lost, &minus(&ec_8, &ec_1)), 0.0);
     for (name, tuned) in names.iter().zip(&tuned) {
-        case.tells(format!("{name}: the best of six steps"), tuned.step()?, "");
+        case.tells(format!("{name}: step size"), tuned.step()?, "");
     }
     for (place, name) in names.iter().enumerate() {
         case.shows(format!("{name}: a chain's own NLL, half-way"), &half(place), "");
