@@ -22,7 +22,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// E z^2k = 1 · 3 · 5 ···; n nodes are exact up to degree 2n − 1, and no further.
+    /// E[z^(2k)] = 1 · 3 · … · (2k − 1); n nodes are exact up to degree 2n − 1, and no further.
     #[test]
     fn polynomials_are_integrated_exactly() {
         let (nodes, weights) = gauss_hermite(5).unwrap();

@@ -56,23 +56,9 @@ impl Claim {
         }
     }
 
-    /// The p-values of the hypotheses that the mean lies outside of the region, and inside; 1 if one seed leaves them open.
+    /// The p-values of the hypotheses that the mean lies outside of the region, and inside.
     fn p_values(&self) -> (f64, f64) {
-        let (mean, error) = mean_and_error(&self.values);
-        let (least, most) = self.region();
-        let Ok(law) = StudentsT::new(0.0, 1.0, self.values.len() as f64 - 1.0) else { return (1.0, 1.0) };
-        let beyond = |t: f64| match t {
-            // Seeds that agree exactly.
-            t if t.is_nan() => 0.5,
-            f64::NEG_INFINITY => 1.0,
-            f64::INFINITY => 0.0,
-            t => law.sf(t),
-        };
-        // In standard errors: how far the mean lies above the least and below the most, and how wide the region is.
-        let (above, below, width) = ((mean - least) / error, (most - mean) / error, (most - least) / error);
-        let outside = (-above).max(-below);
-        // With the truth at the nearer end, a mean as far beyond the other end would reject as well.
-        (beyond(above).max(beyond(below)), (beyond(outside) + beyond(outside + width)).min(1.0))
+        p_values(mean_and_error(&self.values), self.values.len(), self.region())
     }
 
     /// Whether the mean lies outside of the region.
@@ -80,6 +66,24 @@ impl Claim {
         let (mean, (least, most)) = (mean_and_error(&self.values).0, self.region());
         mean < least || mean > most
     }
+}
+
+/// The p-values of the hypotheses that a mean over seeds, found with this standard error, lies outside of a region, and inside; 1 if one seed leaves
+/// them open.
+fn p_values((mean, error): (f64, f64), seeds: usize, (least, most): (f64, f64)) -> (f64, f64) {
+    let Ok(law) = StudentsT::new(0.0, 1.0, seeds as f64 - 1.0) else { return (1.0, 1.0) };
+    let beyond = |t: f64| match t {
+        // Seeds that agree exactly.
+        t if t.is_nan() => 0.5,
+        f64::NEG_INFINITY => 1.0,
+        f64::INFINITY => 0.0,
+        t => law.sf(t),
+    };
+    // In standard errors: how far the mean lies above the least and below the most, and how wide the region is.
+    let (above, below, width) = ((mean - least) / error, (most - mean) / error, (most - least) / error);
+    let outside = (-above).max(-below);
+    // With the truth at the nearer end, a mean as far beyond the other end would reject as well.
+    (beyond(above).max(beyond(below)), (beyond(outside) + beyond(outside + width)).min(1.0))
 }
 
 /// The hypotheses that Holm's method rejects.
@@ -254,6 +258,75 @@ mod tests {
         // t is 4.0 with four degrees of freedom: .008 beyond one end, and as much again beyond the other end of an interval without width.
         let shifted = near.map(|value| value + 0.0414);
         assert_eq!((of(&shifted, 1e-9), of(&near.map(|value| value + 0.2414), 0.2)), (Verdict::Contrary, Verdict::Refuted));
+    }
+
+    /// A claim in a stored result.
+    struct Stored {
+        mean: f64,
+        error: f64,
+        seeds: usize,
+        region: (f64, f64),
+        says: String,
+    }
+
+    impl Stored {
+        /// Of the numbers of a result, those that are claims.
+        fn parse(found: &str, expected: &str) -> Option<Self> {
+            let (mean, rest) = found.split_once(" ± ")?;
+            let (error, rest) = rest.split_once(", ")?;
+            let (seeds, says) = rest.split_once(" seeds: ")?;
+            let region = match expected.strip_prefix("above ") {
+                Some(bound) => (bound.parse().ok()?, f64::INFINITY),
+                None => expected.split_once(" to ").and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)))?,
+            };
+            let says = says.trim_end_matches(" by construction").to_owned();
+            Some(Self { mean: mean.parse().ok()?, error: error.parse().ok()?, seeds: seeds.parse().ok()?, region, says })
+        }
+
+        /// The least and the largest p-values that its numbers, which are rounded to four digits, allow.
+        fn p_values(&self) -> [(f64, f64); 2] {
+            // That of the mean and that of a bound.
+            let means = [-1e-4, 1e-4].map(|off| self.mean + off);
+            let errors = [-5e-5, 5e-5].map(|off| (self.error + off).max(0.0));
+            let all = means.iter().flat_map(|mean| errors.map(|error| p_values((*mean, error), self.seeds, self.region)));
+            let all: Vec<(f64, f64)> = all.collect();
+            [f64::min as fn(f64, f64) -> f64, f64::max]
+                .map(|one| all.iter().copied().reduce(|a, b| (one(a.0, b.0), one(a.1, b.1))).unwrap_or((1.0, 1.0)))
+        }
+    }
+
+    /// So results need not be made anew when the rule changes, unless this fails.
+    #[test]
+    fn stored_results_say_what_the_rule_says_of_their_numbers() -> anyhow::Result<()> {
+        let mut count = 0;
+        for paper in crate::PAPERS {
+            let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("jobs/papers").join(paper).join("results");
+            for file in std::fs::read_dir(&results)? {
+                let file = file?.path();
+                if file.extension().is_none_or(|extension| extension != "json") {
+                    continue;
+                }
+                let Some(kept) = crate::Kept::read(&file)? else { continue };
+                let parse = |(_, found, expected): &(String, String, String)| Stored::parse(found, expected);
+                let claims: Vec<Stored> = kept.outcome.numbers.iter().filter_map(parse).collect();
+                let [least, largest] = [0, 1].map(|end| {
+                    let (outside, inside): (Vec<f64>, Vec<f64>) = claims.iter().map(|claim| claim.p_values()[end]).unzip();
+                    (rejected(&outside), rejected(&inside))
+                });
+                for (place, claim) in claims.iter().enumerate() {
+                    let agrees = match claim.says.as_str() {
+                        "holds" => least.0[place],
+                        "does not hold" => least.1[place],
+                        "undecided" => !largest.0[place] && !largest.1[place],
+                        other => anyhow::bail!("{}: {other}", file.display()),
+                    };
+                    anyhow::ensure!(agrees, "{}, claim {}: {}", file.display(), place + 1, claim.says);
+                    count += 1;
+                }
+            }
+        }
+        anyhow::ensure!(count > 100, "only {count} claims were found");
+        Ok(())
     }
 
     #[test]

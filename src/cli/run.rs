@@ -7,7 +7,7 @@ use super::output_file;
 use super::termination::{self, CurrentRun, JobKind};
 use crate::cluster::{Timeline, placement};
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
-use crate::job::{JobError, Ranks, check, made_longer, start};
+use crate::job::{JobError, Ranks, check, start, with_extended_length};
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::judged_draws::JudgedDraws;
@@ -83,7 +83,7 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     args.one.job.begin(Some(&args.one.limit));
     let output = output(args.output.as_deref(), &args.file)?;
-    let read = || Ok(made_longer(read(args, registry)?, &output, registry)?);
+    let read = || Ok(with_extended_length(read(args, registry)?, &output, registry)?);
     launch(registry, Some(&output), &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
 }
 

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erase_shared};
-use super::fault::{self, Fault};
+use super::fault::{self, Action, Activity, Fault};
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
@@ -69,7 +69,8 @@ fn run_typed<N: Number>(
         thread: 0,
     };
     let mut short_work = ShortWork::new(worker.clone());
-    let workers = Workers::start(worker, options.threads);
+    let activity = Activity { method: node.method(), rank: 0, agent: None, action: Action::Communicating };
+    let workers = Workers::start(worker, options.threads).map_err(|cause| activity.fault(cause))?;
     let mut began = Instant::now();
     loop {
         node.usage.seconds += began.elapsed().as_secs_f64();

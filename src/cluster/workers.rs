@@ -13,16 +13,20 @@ pub(super) struct Workers<N: Number> {
     pub results: Receiver<Completed<N>>,
     /// Sends results, also those that do not come from a worker.
     pub report: Sender<Completed<N>>,
-    /// Works of agents, and of the server, that were submitted and are not done.
+    /// Units of work for agents that are not finished.
     open_of_agents: Arc<AtomicUsize>,
+    /// Units of work for the server that are not finished.
     open_of_server: Arc<AtomicUsize>,
     /// Threads for agents.
     threads: usize,
 }
 
 impl<N: Number> Workers<N> {
-    /// Starts `threads` workers for agents and one for the server.
-    pub fn start(worker: WorkerContext<N>, threads: usize) -> Self {
+    /// Starts `threads` workers for agents, but at least one, and one for the server.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn start(worker: WorkerContext<N>, threads: usize) -> Result<Self, String> {
         let (agents, agent_jobs) = unbounded::<Work<N>>();
         let (server, server_jobs) = unbounded::<Work<N>>();
         let (report, results) = unbounded();
@@ -31,10 +35,10 @@ impl<N: Number> Workers<N> {
         let of_agents = std::iter::repeat_n((agent_jobs, open_of_agents.clone()), threads);
         for (thread, (jobs, open)) in (1..).zip(of_agents.chain([(server_jobs, open_of_server.clone())])) {
             let (worker, report) = (WorkerContext { thread, ..worker.clone() }, report.clone());
-            std::thread::spawn(move || {
+            let work = move || {
                 for work in jobs {
                     work.run(&worker, |completed| {
-                        // Before it is sent, so that whoever receives the last result sees this work as done.
+                        // Counted before sending, so that whoever receives the last result sees this work as done.
                         if completed.is_last() {
                             open.fetch_sub(1, Ordering::Relaxed);
                         }
@@ -42,9 +46,15 @@ impl<N: Number> Workers<N> {
                         drop(report.send(completed));
                     });
                 }
-            });
+            };
+            std::thread::Builder::new().spawn(work).map_err(|error| {
+                format!(
+                    "cannot start {} threads: {error}. Use fewer threads, or allow the user more processes (ulimit -u)",
+                    threads + 1
+                )
+            })?;
         }
-        Self { agents, server, results, report, open_of_agents, open_of_server, threads }
+        Ok(Self { agents, server, results, report, open_of_agents, open_of_server, threads })
     }
 
     /// Whether no worker has anything to do.
@@ -57,7 +67,7 @@ impl<N: Number> Workers<N> {
         self.open_of_agents.load(Ordering::Relaxed) >= self.threads
     }
 
-    /// Hands a work to the threads that it is for.
+    /// Hands a unit of work to the threads that it is for.
     pub fn submit(&self, work: Work<N>) {
         let (queue, open) = match work.is_for_server() {
             true => (&self.server, &self.open_of_server),

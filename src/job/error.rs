@@ -31,7 +31,7 @@ pub enum JobError {
         /// Its digest on rank 0.
         root: String,
     },
-    /// The result file or run folder.
+    /// A result file or run folder cannot be used.
     #[error(transparent)]
     Results(#[from] ResultsError),
     /// The run cannot be saved.
@@ -40,19 +40,19 @@ pub enum JobError {
     /// The run cannot be resumed or made longer.
     #[error(transparent)]
     Extension(#[from] ExtensionError),
-    /// The checkpoint.
+    /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A checkpoint cannot be read now, and may be whole.
     #[error(
         "{cause}. Nothing was changed: try again when the file system is in order{}",
-        if *is_previous { "" } else { ". If the error stays, move this file away, and the run resumes from the checkpoint before it" }
+        if *has_previous { ". If the error stays, move this file away, and the run resumes from the checkpoint before it" } else { "" }
     )]
     UnreadableCheckpoint {
         /// The error.
         cause: String,
-        /// Whether there is no checkpoint before it.
-        is_previous: bool,
+        /// Whether there is a checkpoint before it.
+        has_previous: bool,
     },
     /// The checkpoint is one of another method.
     #[error("{cause}: delete {} to start the run from the beginning, or choose another --output", folder.display())]
@@ -70,16 +70,16 @@ pub enum JobError {
         /// What is wrong with each checkpoint.
         damage: String,
     },
-    /// Rows cannot be predicted.
+    /// Rows cannot be predicted, or their log-likelihoods cannot be computed.
     #[error("cannot predict: {0}")]
     Prediction(String),
     /// The topics of a run cannot be read.
     #[error("{0}")]
     Topics(String),
-    /// Steps could not be found automatically.
+    /// Settings could not be found automatically, or those that were found cannot be read.
     #[error("{0}")]
     Tuning(String),
-    /// The draws of a run are better left as they are, or cannot be moved.
+    /// The draws of a run cannot be recalibrated, or that would not help.
     #[error("cannot recalibrate: {0}. Nothing was written")]
     Recalibration(String),
     /// The draws of a run cannot be judged.
@@ -88,13 +88,13 @@ pub enum JobError {
     /// The method failed.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// There is no room for a temporary folder.
+    /// A temporary folder cannot be created.
     #[error("cannot create a temporary folder: {0}")]
     Folder(std::io::Error),
-    /// A file that is written after the run cannot be written.
+    /// A file beside the run folder, or standard output, cannot be written.
     #[error("{0}")]
     Output(String),
-    /// Something failed on a rank before the method started. All ranks know it; rank 0 reports it.
+    /// Something failed on a rank, before or after the method ran. All ranks know it; rank 0 reports it.
     #[error("{0}")]
     OnSomeRank(String),
 }
@@ -107,7 +107,7 @@ pub enum ExtensionError {
     NoRun {
         /// The folder.
         folder: PathBuf,
-        /// What there is not.
+        /// What is missing.
         what: &'static str,
     },
     /// The run is not at its end yet.
@@ -120,13 +120,21 @@ pub enum ExtensionError {
         /// Where it ends, in parentheses after a space.
         until: String,
     },
-    /// The method cannot do it.
+    /// No run of the method can be made longer.
     #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
-    NotExtendable {
+    MethodNotExtendable {
         /// The folder.
         folder: PathBuf,
         /// The method.
         method: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The folder lacks what is needed.
+    #[error("{}: this run cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
+    FolderNotExtendable {
+        /// The folder.
+        folder: PathBuf,
         /// Why.
         reason: &'static str,
     },
@@ -142,7 +150,7 @@ pub enum ExtensionError {
         /// What to type.
         example: String,
     },
-    /// The run would not become longer.
+    /// The run would become shorter.
     #[error("the run has {key} = {now} already: type --{key} +{more}, or a number above {now}")]
     NotLonger {
         /// The key.

@@ -37,7 +37,7 @@ pub use forecast::{BANDWIDTH, Forecast, LATENCY, MESSAGE_OVERHEAD, forecast};
 pub use length::doubling_command;
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};
-pub use resume::{FolderUse, folder_use, made_longer};
+pub use resume::{FolderUse, folder_use, with_extended_length};
 pub use scoring::{DRAWN_FROM, MAX_TEMPERATURE_PARAMETERS, MIN_TEMPERATURE_DRAWS, TEMPERATURE};
 pub use start::{notes_on_placement, start, threads_of};
 pub use tune::{EXCESS_KEY, TUNING};

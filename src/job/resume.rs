@@ -1,4 +1,4 @@
-//! Whether a run folder holds the same run: what must be equal, and what may differ.
+//! Compares the run in a folder with the run that a job is about to carry out: what must be equal, and what may differ.
 
 use super::data::DataFile;
 use super::error::JobError;
@@ -9,9 +9,9 @@ use crate::results::{
 };
 use std::path::Path;
 
-/// What a job finds when it takes the folder of its run.
+/// What came of claiming a folder for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(super) enum ClaimOutcome {
     /// The run is to be carried out.
     ToCarryOut,
     /// It is finished already.
@@ -20,31 +20,32 @@ pub(super) enum Entered {
     Stopped,
 }
 
-/// Takes the folder for a run. Called on rank 0.
+/// Claims the folder for a run. Called on rank 0.
 ///
 /// # Errors
-/// If the folder holds another run, or the same run on other data.
-pub(super) fn enter<D: RunFileKind>(
+/// If the folder holds another run, or the same run on other data, if another job uses it, if its files were edited, or if it cannot be read or
+/// written.
+pub(super) fn claim_for_run<D: RunFileKind>(
     run: &RunOf<D>,
     config: &str,
     data: Option<&DataFile>,
     registry: &Registry,
     folder: &mut RunFolder,
-) -> Result<Entered, JobError>
+) -> Result<ClaimOutcome, JobError>
 where
     RunOf<D>: Into<Run>,
 {
     let digest = data.map_or("", DataFile::digest);
     let with_data = (data.map(DataFile::path), digest);
-    // A finished run may lie where nothing can be written.
+    // A finished run is checked without a claim, because its folder may be read-only.
     if let Ok(Some(kept)) = existing_run(folder.path())
         && kept.finished
     {
         check_same(&kept, &run.clone().into(), with_data, || job_using(folder.path()), folder.path(), registry)?;
-        return Ok(Entered::Finished);
+        return Ok(ClaimOutcome::Finished);
     }
     let claimed = match folder.claim() {
-        Err(ResultsError::StoppedWatching { .. }) => return Ok(Entered::Stopped),
+        Err(ResultsError::StoppedWatching { .. }) => return Ok(ClaimOutcome::Stopped),
         claimed => claimed?,
     };
     let kept = match claimed {
@@ -55,12 +56,12 @@ where
                 folder.report_replacement();
             }
             folder.record_run(config, digest)?;
-            return Ok(Entered::ToCarryOut);
+            return Ok(ClaimOutcome::ToCarryOut);
         }
     };
     // The job that uses the folder is this one.
     check_same(&kept, &run.clone().into(), with_data, || None, folder.path(), registry)?;
-    Ok(if kept.finished { Entered::Finished } else { Entered::ToCarryOut })
+    Ok(if kept.finished { ClaimOutcome::Finished } else { ClaimOutcome::ToCarryOut })
 }
 
 /// What a run would do with the folder that it is to write to.
@@ -74,22 +75,22 @@ pub enum FolderUse {
     Nothing,
 }
 
-/// This run with its new length, if the folder holds it and it was made longer; otherwise the run unchanged.
+/// `run` with the length to which the run in the folder was extended, if they are the same run; otherwise `run` as given.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn made_longer(run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
+pub fn with_extended_length(run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(run) };
-    as_made_longer(&kept, run, folder, registry)
+    with_length_of(&kept, run, folder, registry)
 }
 
 /// The same for a folder that was read already.
-fn as_made_longer(kept: &ExistingRun, run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
+fn with_length_of(kept: &ExistingRun, run: Run, folder: &Path, registry: &Registry) -> Result<Run, JobError> {
     let Some(first) = &kept.first_config else { return Ok(run) };
     if difference(first, kept.finished, folder, &run, registry)?.is_some() {
         return Ok(run);
     }
-    // Only the values that the extension has changed: everything else, such as the place of the data, is that of now.
+    // Only the values that the extension has changed: everything else, such as the path of the data, is taken from `run`.
     let table = |config: &str| -> Result<toml::Table, JobError> {
         Ok(parse_kept(config, folder, registry)?.to_table().map_err(ConfigError::unwritable)?)
     };
@@ -117,7 +118,7 @@ pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registr
         check_writable(folder)?;
     }
     let Some(kept) = kept else { return Ok(FolderUse::Begin) };
-    let run = &as_made_longer(&kept, run.clone(), folder, registry)?;
+    let run = &with_length_of(&kept, run.clone(), folder, registry)?;
     let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
     check_same(&kept, run, (file, digest), || job_using(folder), folder, registry)?;
     Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
@@ -127,22 +128,24 @@ pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registr
 /// may have changed a byte.
 ///
 /// # Errors
-/// If one of them is not.
+/// If the configuration or the digest of the data in the folder differs from that in the result file.
 pub(super) fn check_unchanged(kept: &ExistingRun, folder: &Path, registry: &Registry) -> Result<(), JobError> {
-    let Some(made) = &kept.results else { return Ok(()) };
-    if made.data_digest != kept.data_digest {
+    let Some(in_results) = &kept.results else { return Ok(()) };
+    if in_results.data_digest != kept.data_digest {
         let what = format!(
             "this file no longer agrees with the run: its line should be {:?}, as in the attribute data_digest of {}",
-            made.data_digest,
+            in_results.data_digest,
             result_file(folder).display()
         );
         return Err(ResultsError::Content { path: digest_file(folder), what }.into());
     }
     // A result file of another version of the program, with keys that this one does not know, is not compared.
-    let (true, Ok(before)) = (made.config != kept.config, Run::from_toml(&made.config, registry)) else { return Ok(()) };
+    let (true, Ok(before)) = (in_results.config != kept.config, Run::from_toml(&in_results.config, registry)) else {
+        return Ok(());
+    };
     let changed = |how: String| {
         let what = format!(
-            "this file no longer agrees with the run ({how}). Undo that: the attribute config of {} has the text of the file. For other \
+            "this file no longer agrees with the run ({how}). Undo that: the original text is in the attribute config of {}. For other \
              settings, edit your run file and give another --output",
             result_file(folder).display()
         );
@@ -152,13 +155,13 @@ pub(super) fn check_unchanged(kept: &ExistingRun, folder: &Path, registry: &Regi
     let length = length_key(&now);
     let (mut before, mut now) = comparable_keys(&before, &now)?;
     [&mut before, &mut now].into_iter().for_each(remove_pointwise);
-    let was_just_made_longer = kept.first_config.is_some() && made.state.finished && !kept.finished;
+    let was_just_made_longer = kept.first_config.is_some() && in_results.state.finished && !kept.finished;
     if let (Some(key), true) = (length, was_just_made_longer) {
         // The result file is that of the shorter run.
         [&mut before, &mut now].into_iter().for_each(|keys| remove_length(keys, key));
     }
     match first_difference("", &before, &now) {
-        Some(Difference { key, kept, here }) => Err(changed(format!("{key} was {kept}, and is {here}"))),
+        Some(Difference { key, there: before, here: now }) => Err(changed(format!("{key} was {before}, and is {now}"))),
         None => Ok(()),
     }
 }
@@ -180,7 +183,8 @@ fn remove_length(keys: &mut toml::Table, length: &str) {
     }
 }
 
-/// Checks that a folder holds this run on the data with this file and digest. If it does not, `other_job` tells which job uses it.
+/// Checks that a folder holds this run on data with this digest; `file` is for messages. If it does not, `other_job` finds the job that uses the
+/// folder, also for the message.
 fn check_same(
     kept: &ExistingRun,
     run: &Run,
@@ -192,13 +196,13 @@ fn check_same(
     check_unchanged(kept, folder, registry)?;
     let path = folder.to_owned();
     if let Some(differs) = difference(&kept.config, kept.finished, folder, run, registry)? {
-        // Of a run that was made longer, what a user has changed is seen in the configuration that it began with.
-        let since_begin = kept.first_config.as_ref().map(|first| difference(first, kept.finished, folder, run, registry));
-        let differs = match since_begin.transpose()?.flatten() {
-            Some(since_begin) => format!("{since_begin}, compared with the run as it began; it was made longer since"),
+        // The run file of a user resembles the configuration before the run was extended.
+        let from_first = kept.first_config.as_ref().map(|first| difference(first, kept.finished, folder, run, registry));
+        let differs = match from_first.transpose()?.flatten() {
+            Some(differs) => format!("{differs}, compared with the run as it began; it was made longer since"),
             None => differs,
         };
-        let longer = if kept.finished { longer_run(kept, run, folder, registry) } else { None };
+        let longer = if kept.finished { extension_command(kept, run, folder, registry) } else { None };
         return Err(ResultsError::OtherRun { folder: path, differs, job: other_job(), longer }.into());
     }
     if kept.data_digest != digest {
@@ -210,7 +214,7 @@ fn check_same(
 }
 
 /// The command that makes the finished run in a folder as long as this one, if that is possible and they differ only in length.
-fn longer_run(kept: &ExistingRun, run: &Run, folder: &Path, registry: &Registry) -> Option<String> {
+fn extension_command(kept: &ExistingRun, run: &Run, folder: &Path, registry: &Registry) -> Option<String> {
     let (key, before) = extendable_length(folder, &kept.config, registry)?;
     let mut keys = run.to_table().ok()?;
     let length = keys.get_mut("method")?.as_table_mut()?.get_mut(key)?;
@@ -244,21 +248,21 @@ fn difference(
     let kept_run = parse_kept(config, folder, registry)?;
     let (mut there, mut here) = comparable_keys(&kept_run, run)?;
     // Log-likelihoods are computed at the end of a run: a finished one without them cannot get them.
-    let is_wanted = |keys: &toml::Table| {
+    let keeps_log_likelihoods = |keys: &toml::Table| {
         keys.get("evaluate").and_then(|evaluate| evaluate.get("pointwise")) == Some(&toml::Value::Boolean(true))
     };
-    if !(is_finished && is_wanted(&here)) {
+    if !(is_finished && keeps_log_likelihoods(&here)) {
         [&mut there, &mut here].into_iter().for_each(remove_pointwise);
     }
-    // The names of the method and the model say more than the keys in which they differ.
-    let names = ["method", "model"].into_iter().find_map(|section| {
+    // If the method or the model is another one, that says more than the first key that differs.
+    let other_name = ["method", "model"].into_iter().find_map(|section| {
         let name = |keys: &toml::Table| {
             let name = keys.get(section).and_then(|table| table.get("name"));
             toml::Table::from_iter(name.map(|name| ("name".to_owned(), name.clone())))
         };
         first_difference(&format!("{section}."), &name(&there), &name(&here))
     });
-    Ok(names.or_else(|| first_difference("", &there, &here)).map(|differs| differs.to_string()))
+    Ok(other_name.or_else(|| first_difference("", &there, &here)).map(|differs| differs.to_string()))
 }
 
 /// The keys of two runs that decide the results.
@@ -298,12 +302,12 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
         };
         without_effect.iter().for_each(|key| drop(method.remove(*key)));
     }
-    // What is computed when the run has finished.
+    // Predictions and bias are computed after the last round: runs with the same draws may differ in them.
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("predictions");
         evaluate.remove("bias");
     }
-    // A run without [data] gets the default partition, so that this section does not differ. Its digest is compared elsewhere.
+    // A run without [data] counts as one with the default partition. Whether the data are the same is decided by their digest.
     let mut data = keys.remove("data").and_then(|data| data.try_into::<toml::Table>().ok()).unwrap_or_default();
     let seed = data.remove("seed").map(|seed| ("seed".to_owned(), seed));
     let partition = data.remove("partition").unwrap_or_else(|| toml::Value::from("equal"));
@@ -319,13 +323,13 @@ fn shard_seed(keys: &toml::Table) -> Option<&toml::Value> {
 /// A key whose values differ.
 struct Difference {
     key: String,
-    kept: String,
+    there: String,
     here: String,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is {} there, {} here", self.key, self.kept, self.here)
+        write!(f, "{} is {} there, {} here", self.key, self.there, self.here)
     }
 }
 
@@ -337,7 +341,7 @@ fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Optio
             (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => {
                 first_difference(&format!("{path}{key}."), kept, here)
             }
-            (kept, here) => Some(Difference { key: format!("{path}{key}"), kept: text(kept), here: text(here) }),
+            (kept, here) => Some(Difference { key: format!("{path}{key}"), there: text(kept), here: text(here) }),
         }
     })
 }

@@ -5,7 +5,7 @@ use super::error::JobError;
 use super::pointwise::Pointwise;
 use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
-use super::resume::{Entered, enter};
+use super::resume::{ClaimOutcome, claim_for_run};
 use super::scoring::ScoringContext;
 use super::tune::Tuned;
 use super::whole_checkpoint::{checkpoint_parts, load_for_ranks, whole_checkpoint};
@@ -52,13 +52,13 @@ where
     let prepared = prepare(None)?;
     // Rank 0 decides: a shared file system may show an older state to the others.
     let config = run.clone().into().to_toml()?;
-    let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder).map(Some) } else { Ok(None) };
+    let entered = if ranks.is_root() { claim_for_run(run, &config, data.as_ref(), registry, folder).map(Some) } else { Ok(None) };
     let entered = ranks.agree(entered)?;
-    if ranks.broadcast(&[u8::from(entered == Some(Entered::ToCarryOut))]) != [1] {
+    if ranks.broadcast(&[u8::from(entered == Some(ClaimOutcome::ToCarryOut))]) != [1] {
         match entered {
-            Some(Entered::Stopped) => folder.end_stage(Stage::Preparation, false),
-            Some(Entered::Finished) => folder.report_finished(),
-            Some(Entered::ToCarryOut) | None => {}
+            Some(ClaimOutcome::Stopped) => folder.end_stage(Stage::Preparation, false),
+            Some(ClaimOutcome::Finished) => folder.report_finished(),
+            Some(ClaimOutcome::ToCarryOut) | None => {}
         }
         return Ok(());
     }

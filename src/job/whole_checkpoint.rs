@@ -89,7 +89,10 @@ pub(super) fn whole_checkpoint(
                 damage.push(cause);
                 (Ok(false), None)
             }
-            Err(Refused::Unreadable(cause)) => (Err(JobError::UnreadableCheckpoint { cause, is_previous }), None),
+            Err(Refused::Unreadable(cause)) => {
+                let has_previous = !is_previous && folder.previous_checkpoint().exists();
+                (Err(JobError::UnreadableCheckpoint { cause, has_previous }), None)
+            }
         };
         let is_found = ranks.agree(outcome)?;
         if ranks.broadcast(&[u8::from(is_found)]) == [1] {
@@ -155,7 +158,7 @@ fn report_use(saved: Checkpoint, folder: &RunFolder, damage: Option<&String>, is
 /// If one cannot be read.
 pub(super) fn load_for_ranks(saved: Option<&mut Checkpoint>, parts: &CheckpointParts) -> Result<(), JobError> {
     let Some(saved) = saved.filter(|_| !parts.is_shared()) else { return Ok(()) };
-    let unreadable = |cause: BoxError| JobError::UnreadableCheckpoint { cause: cause.to_string(), is_previous: true };
+    let unreadable = |cause: BoxError| JobError::UnreadableCheckpoint { cause: cause.to_string(), has_previous: false };
     saved.load_stored_states(parts).map_err(unreadable)
 }
 

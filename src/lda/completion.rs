@@ -1,6 +1,7 @@
 //! Document completion: the perplexity of a part of the tokens of held-out documents given their other tokens (Wallach et al. 2009).
 //!
-//! Given the topics φ, the observed tokens give θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), and a scored token has the probability Σ_k θ̂_dk φ_kw.
+//! Given the topics φ, the observed tokens of document d, of which n_dk are in topic k (the expectation is over Gibbs sweeps), give
+//! θ̂_dk = (E\[n_dk\] + α_k)/Σ_j (n_dj + α_j), and a scored token of word w has the probability Σ_k θ̂_dk φ_kw.
 //! Probabilities, not log-probabilities, are averaged over draws of φ.
 
 use super::documents::Documents;
@@ -20,8 +21,8 @@ pub struct HeldOut {
     pub scored: Documents,
 }
 
-/// Draws the scored tokens of a document: a fraction `share` of all tokens, without replacement. Returns the number per entry. The
-/// fraction is rounded randomly, and at least one token stays observed.
+/// Draws the scored tokens of a document, without replacement; returns how many tokens of each word, in the order of `counts`. Their number, `share`
+/// of all tokens, is rounded up or down at random so that its mean is exact, and at least one token stays observed.
 pub fn draw_scored_tokens(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
     let mut left: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     let wanted = share * left as f64 + stream.random::<f64>();

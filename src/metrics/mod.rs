@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// A floor inside the logarithm: a test row with probability 0 costs 115 nats instead of infinity.
 const DENSITY_FLOOR: f64 = 1e-50;
-/// Bins with fewer rows are too noisy to assess calibration.
+/// `mce_20` ignores bins with fewer rows, which are too noisy.
 const MIN_BIN_ROWS: u64 = 20;
 /// The default number of reliability bins.
 const BINS: usize = 10;
@@ -93,8 +93,8 @@ impl Tally {
     /// Adds rows: `mean` (rows × outputs) is the particle-averaged predictive (class probabilities, or the mean of the number),
     /// `density` (rows) the averaged probability or density of the row's target, `targets` (rows) class indices or numbers.
     ///
-    /// The predicted class is the most probable one, and the first one among ties. A NaN prediction counts as wrong and makes log-likelihood
-    /// and calibration NaN, so that a diverged run is not mistaken for a poor one. For RMSE in original units, pass means and targets in
+    /// The predicted class is the most probable one, and the first one among ties. A NaN prediction of a class counts as wrong; it makes
+    /// log-likelihood and calibration error NaN, so that a diverged run is not mistaken for a poor one. For RMSE in original units, pass means and targets in
     /// original units.
     ///
     /// # Panics
@@ -129,7 +129,7 @@ impl Tally {
     /// Adds the sums of another tally.
     ///
     /// # Errors
-    /// When the tallies differ in their numbers of classes or bins.
+    /// When the tallies are of different kinds, or differ in their numbers of classes or bins.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         match (&mut self.sums, &other.sums) {
             (Sums::Classes { classes, bins }, Sums::Classes { classes: more_classes, bins: more_bins })
@@ -174,7 +174,7 @@ fn most_probable(row: ArrayView1<f64>) -> (Option<usize>, f64) {
     row.iter().enumerate().fold((None, f64::NEG_INFINITY), |best, (class, &p)| if p > best.1 { (Some(class), p) } else { best })
 }
 
-/// The reliability bin of a confidence p: j−1 for p in ((j−1)/B, j/B]. Values outside [0, 1] and NaN go to the outermost bins.
+/// The reliability bin of a confidence: j if it lies in (j/B, (j+1)/B]. Values up to 0 go to the first bin, values above 1 and NaN to the last.
 fn bin(confidence: f64, bins: usize) -> usize {
     // Comparing with the edges is exact, whereas ⌈pB⌉ puts some p = j/B into the next bin because of rounding.
     (1..bins).find(|&j| confidence <= j as f64 / bins as f64).unwrap_or(bins) - 1

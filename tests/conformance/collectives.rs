@@ -263,7 +263,7 @@ fn sums<N: Whole>(world: &World) -> u32 {
             // Without this, options that have no effect would pass.
             let hosts = world.size() - u32::from(dedicated);
             let on = |switched: bool| switched || stop.is_some();
-            let reduced = traffic.0.contains_key("sums of all");
+            let reduced = traffic.0.contains_key("sums by all-reduce");
             assert_eq!(
                 reduced,
                 on(collectives.integer_sums == IntegerSums::Allreduce) && hosts > 1,

@@ -1,4 +1,4 @@
-//! Options that several forms of `mpibayes import` share, and how their values are parsed.
+//! Options that several forms of `mpibayes import` share, and parsers of values that other commands use as well.
 
 use super::super::output_file::{self, Content};
 use crate::data::{ChannelOrder, Column, Delimiter, Header, Missing, Scaling, Task, TestRows};
@@ -39,13 +39,13 @@ pub struct TestArgs {
     /// This share of the rows, drawn at random
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "test")]
     pub test_fraction: Option<f64>,
-    /// The seed of random draws [default: 1]
+    /// The seed with which --test-fraction selects rows [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The rows listed in a text file: row numbers from 0, separated by blanks; each line is one split
+    /// The rows listed in a text file: row numbers from 0, separated by blanks; each line is one choice of test rows
     #[arg(long, value_name = "FILE", conflicts_with_all = ["test", "test_fraction"])]
     pub test_rows: Option<PathBuf>,
-    /// The line of the file of --test-rows, from 1 [default: 1]
+    /// Which line of --test-rows to use, from 1, without empty lines [default: 1]
     #[arg(long, value_name = "LINE", requires = "test_rows")]
     pub split: Option<usize>,
 }
@@ -146,7 +146,7 @@ pub enum DecimalMark {
 /// Whether the first line of a table is a header, on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum HeaderName {
-    /// A header if none of its cells but the label is a number
+    /// A header if no cell is a number, ignoring the cell of the label
     Auto,
     /// It is a header
     Yes,
@@ -212,26 +212,26 @@ impl TestArgs {
 }
 
 impl OutputArgs {
-    /// Creates the folder of the output.
+    /// Checks that the output loses nothing, and creates its folder.
     ///
     /// # Errors
-    /// When the output exists (without `--force`), is one of the inputs, or lies in an input folder.
+    /// When the output exists (without `--force`), is one of the inputs, a folder or a file of a run, or lies in an input folder; or when its
+    /// folder cannot be created.
     pub fn prepare<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
         let output = &self.output;
         let inputs: Vec<&Path> = inputs.into_iter().collect();
         for folder in inputs.iter().filter(|input| input.is_dir()) {
             let canonical = folder.canonicalize().with_context(|| folder.display().to_string())?;
             let absolute = std::path::absolute(output).with_context(|| output.display().to_string())?;
-            let inside = |place: &Path| place.canonicalize().is_ok_and(|place| place.starts_with(&canonical));
-            if absolute.ancestors().skip(1).any(inside) {
+            // Of the folders above the output, the first that exists.
+            let existing = absolute.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
+            if existing.is_some_and(|folder| folder.starts_with(&canonical)) {
                 bail!("{}: the output lies in the input folder {}: write it elsewhere", output.display(), folder.display());
             }
         }
-        if !output.exists() {
-            let Some(folder) = output.parent() else { return Ok(()) };
-            return std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()));
-        }
-        output_file::check(output, Content::Hdf5, self.force, inputs)
+        output_file::check(output, Content::Hdf5, self.force, inputs)?;
+        let Some(folder) = output.parent() else { return Ok(()) };
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))
     }
 }
 

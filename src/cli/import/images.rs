@@ -3,7 +3,7 @@
 use super::args::{OutputArgs, ScalingName};
 use super::rows::describe;
 use crate::data::{
-    CifarImport, Format, Idx, IdxPair, PNG_MAGIC, PngImport, Scaling, Source, detect, image_scaling, import_cifar,
+    CifarImport, DataError, Format, Idx, IdxPair, PNG_MAGIC, PngImport, Scaling, Source, detect, image_scaling, import_cifar,
     import_first_idx, import_png,
 };
 use anyhow::{Context, bail, ensure};
@@ -30,8 +30,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImagesArgs {
-    /// The training images: an IDX file of bytes, files of CIFAR records, an archive of CIFAR, or a folder that has a folder of PNG files for
-    /// each class (or `train` and `test` with such folders); files plain or gzip
+    /// The training images: an IDX file of bytes, files of CIFAR records, an archive of CIFAR, or a folder with a folder of PNG files for each
+    /// class (or with `train` and `test`, each of which has them). Files may be compressed by gzip
     #[arg(value_name = "IMAGES", required = true)]
     pub files: Vec<PathBuf>,
     /// The labels of an IDX file
@@ -46,7 +46,7 @@ pub struct ImagesArgs {
     /// The 20 coarse classes of CIFAR-100 instead of its 100 fine ones
     #[arg(long)]
     pub coarse_labels: bool,
-    /// Only the first training images, and at most as many test images; not for folders [default: all]
+    /// Import only the first N training images, and at most the first N test images; not for folders [default: all]
     #[arg(long, value_name = "N")]
     pub rows: Option<usize>,
     /// How pixels are scaled for models [default: channels for images with several channels, else pixels]
@@ -70,25 +70,26 @@ impl ImagesArgs {
         }
     }
 
-    fn only(&self, what: &str) -> anyhow::Result<()> {
+    fn refuse_second_file(&self, what: &str) -> anyhow::Result<()> {
         match self.files.get(1) {
-            Some(second) => bail!("{}: {what}: import it alone", second.display()),
+            Some(second) => bail!("{}: only one {what} can be imported as training images: leave this one out", second.display()),
             None => Ok(()),
         }
     }
 
     fn folders(&self, folder: &Path) -> anyhow::Result<String> {
         for path in self.files.iter().chain(&self.test_images) {
-            ensure!(path.is_dir(), "{}: this is no folder, but the other images are in folders", path.display());
+            ensure!(path.is_dir(), "{}: this is not a folder, but the other images are in folders", path.display());
         }
-        self.only("the images of a dataset are in one folder")?;
-        let for_others =
-            [(self.labels.is_some(), "--labels"), (self.coarse_labels, "--coarse-labels"), (self.rows.is_some(), "--rows")];
-        if let Some((_, option)) = for_others.iter().find(|(is_given, _)| *is_given) {
-            bail!(
-                "{}: {option} is not for folders of PNG files, whose classes are the names of folders: remove it",
-                folder.display()
-            );
+        self.refuse_second_file("folder")?;
+        let by_name = ", whose classes are the names of folders";
+        let for_others = [
+            (self.labels.is_some(), "--labels", by_name),
+            (self.coarse_labels, "--coarse-labels", by_name),
+            (self.rows.is_some(), "--rows", ""),
+        ];
+        if let Some((_, option, why)) = for_others.iter().find(|(is_given, ..)| *is_given) {
+            bail!("{}: {option} is not for folders of PNG files{why}: remove it", folder.display());
         }
         let scaling = self.scaling.map(Scaling::from);
         let import = PngImport { train: folder.to_path_buf(), test: self.test_images.clone(), scaling };
@@ -97,12 +98,17 @@ impl ImagesArgs {
     }
 
     fn idx(&self, images: &Path, labels: &Path) -> anyhow::Result<String> {
-        self.only("an IDX file has all images")?;
-        ensure!(
-            detect(images)? == Format::Idx,
-            "{}: --labels is for IDX files, and this is none; CIFAR files contain their labels: remove --labels",
-            images.display()
-        );
+        self.refuse_second_file("IDX file")?;
+        let path = images.display();
+        match detect(images)? {
+            Format::Idx => {}
+            Format::Npy | Format::Npz => {
+                bail!("{path}: this file contains NumPy arrays: use `mpibayes import arrays`, also with --labels")
+            }
+            _ => bail!(
+                "{path}: --labels needs an IDX file of images, and this is not one; CIFAR files and folders contain their labels: remove --labels"
+            ),
+        }
         ensure!(
             !self.coarse_labels,
             "{}: --coarse-labels is for CIFAR-100, and this is an IDX file: remove it",
@@ -128,9 +134,13 @@ impl ImagesArgs {
     }
 }
 
-/// The error for a file without `--labels` that is not read as CIFAR records. A file of CIFAR-10 may begin like an IDX file, so that its
-/// format is looked at only after an error.
-fn explained(path: &Path, error: crate::data::DataError) -> anyhow::Error {
+/// Replaces the error of a failed import of CIFAR records by a better one if the file has another format. The format is not detected first,
+/// because a file of CIFAR-10 may begin with the bytes of an IDX file.
+fn explained(path: &Path, error: DataError) -> anyhow::Error {
+    // Not that of another file, nor a full disk.
+    if !matches!(&error, DataError::Content { path: refused, .. } if refused == path) {
+        return error.into();
+    }
     let is_png = Source::head(path, 8).is_ok_and(|head| head == PNG_MAGIC);
     match detect(path) {
         Ok(Format::Idx) => {

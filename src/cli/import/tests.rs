@@ -93,21 +93,27 @@ fn a_cifar_import_and_a_folder_of_png_files_say_what_they_made() {
         png::Encoder::new(&mut image, 2, 1).write_header().unwrap().write_image_data(&pixels).unwrap();
         file(&format!("{class}/1.png"), &image);
     }
-    let said = import(&args(folder.path(), "images @pets -o @p.h5")).unwrap();
+    let said = import(&args(folder.path(), "images @pets -o @pets/../p.h5")).unwrap();
     for line in ["features  2 (1 × 2)", "scaling   pixels", "classes   2: cat, dog"] {
         assert!(said.contains(line), "{line:?} in\n{said}");
     }
+    file("a.npy", b"\x93NUMPY\x01\0");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    file("run/config.toml", b"");
     for (typed, says) in [
         ("images @images -o @n.h5", "images: images in an IDX file need their labels: give them with --labels FILE"),
         ("images @images --labels @labels --test-images @train.bin -o @n.h5", "train.bin: test images in an IDX file need"),
-        ("images @images @images --labels @labels -o @n.h5", "an IDX file has all images: import it alone"),
+        ("images @images @images --labels @labels -o @n.h5", "images: only one IDX file can be imported as training images"),
         ("images @images --labels @labels --coarse-labels -o @n.h5", "--coarse-labels is for CIFAR-100"),
-        ("images @train.bin --labels @labels -o @n.h5", "train.bin: --labels is for IDX files"),
+        ("images @train.bin --labels @labels -o @n.h5", "train.bin: --labels needs an IDX file of images"),
+        ("images @a.npy --labels @labels -o @n.h5", "a.npy: this file contains NumPy arrays"),
+        ("images @train.bin -o @run/checkpoint.bin", "checkpoint.bin: this is the name of a file of the run"),
+        ("images @pets -o @pets/new/n.h5", "the output lies in the input folder"),
         ("images @train.bin --coarse-labels -o @n.h5", "train.bin: only CIFAR-100 has coarse labels"),
         ("images @pets/cat/1.png -o @n.h5", "1.png: this is one PNG file: name the folder"),
         ("images @pets --rows 1 -o @n.h5", "pets: --rows is not for folders of PNG files"),
-        ("images @pets --test-images @test.bin -o @n.h5", "test.bin: this is no folder"),
-        ("images @pets @pets -o @n.h5", "pets: the images of a dataset are in one folder"),
+        ("images @pets --test-images @test.bin -o @n.h5", "test.bin: this is not a folder"),
+        ("images @pets @pets -o @n.h5", "pets: only one folder can be imported as training images"),
         (
             "@pets -o @n.h5",
             "pets: this folder contains PNG files, and a folder is read as documents in text: use `mpibayes import images`",

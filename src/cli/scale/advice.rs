@@ -1,4 +1,4 @@
-//! How many ranks to ask for, and what limits more of them.
+//! How many ranks to ask for, and why more would not pay off.
 
 use super::row::Row;
 use crate::job::Forecast;
@@ -6,7 +6,7 @@ use crate::text;
 
 /// Ranks are worth it with at least this efficiency.
 const MIN_EFFICIENCY: f64 = 0.5;
-/// The network is what limits a run if it takes this many times as long as with an ideal one.
+/// The network limits a run that takes this many times as long as on an ideal network.
 const LIMITED_BY_NETWORK: f64 = 1.3;
 
 /// The place of the largest number of ranks that are worth it.
@@ -14,24 +14,25 @@ pub(super) fn largest_worthwhile(rows: &[Row]) -> Option<usize> {
     rows.iter().rposition(|row| row.efficiency.is_some_and(|efficiency| efficiency >= MIN_EFFICIENCY))
 }
 
-/// How many ranks to ask for, and what limits more of them. `ideal` is for the next number of ranks with an ideal network; more than `most` ranks
-/// have no agents.
-pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agents: u32, most: u32) -> String {
-    let row = &rows[place];
+/// How many ranks to ask for, those of row `chosen`, and why more would not pay off. `ideal` is the forecast for the ranks of the next row on an
+/// ideal network. If there are more ranks than `max_ranks`, the others have no agent.
+pub(super) fn advice(rows: &[Row], chosen: usize, ideal: Option<&Forecast>, agents: u32, max_ranks: u32) -> String {
+    let row = &rows[chosen];
     let time = row.seconds.map_or_else(String::new, |seconds| format!(" ({})", text::seconds(seconds)));
     let ask = format!("ask for {}{time}", text::counted(row.ranks, "rank"));
-    let Some(next) = rows.get(place + 1) else {
-        return match row.ranks >= most {
+    let Some(next) = rows.get(chosen + 1) else {
+        return match row.ranks >= max_ranks {
             true => format!("{ask}: each agent has a rank of its own. More ranks need more agents"),
-            false => format!("{ask}, or for more: these are all used well"),
+            false => format!("{ask} or more: these are the most in this table, and they are used well"),
         };
     };
-    let (Some(efficiency), Some(now), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
-        return format!("{ask}: {} finished no round. Measure longer", text::count(next.ranks));
+    let (Some(efficiency), Some(seconds), Some(ideal)) = (next.efficiency, next.seconds, ideal) else {
+        return format!("{ask}: {} finished no round. Measure longer", text::counted(next.ranks, "rank"));
     };
-    let loss = format!("the efficiency of {} is {}", text::count(next.ranks), text::percent(efficiency, 0));
+    let next_efficiency =
+        format!("{} would have an efficiency of {}", text::counted(next.ranks, "rank"), text::percent(efficiency, 0));
     let reason = match ideal.seconds {
-        Some(ideal) if now > LIMITED_BY_NETWORK * ideal => {
+        Some(ideal) if seconds > LIMITED_BY_NETWORK * ideal => {
             format!("The network is the limit: with an ideal one they would take {}", text::seconds(ideal))
         }
         Some(_) => format!(
@@ -39,9 +40,9 @@ pub(super) fn advice(rows: &[Row], place: usize, ideal: Option<&Forecast>, agent
             ideal.busy_agents,
             text::counted(agents, "agent")
         ),
-        None => "What limits it could not be measured".into(),
+        None => "What limits them could not be measured".into(),
     };
-    format!("{ask}: {loss}. {reason}")
+    format!("{ask}: {next_efficiency}. {reason}")
 }
 
 #[cfg(test)]
@@ -67,13 +68,14 @@ mod tests {
         assert_eq!(largest_worthwhile(&all), Some(2));
         let network = advice(&all, 2, Some(&forecast_of(110.0)), 8, 8);
         assert!(
-            network.starts_with("ask for 4 ranks (") && network.contains("the efficiency of 8 is 45 %. The network is the limit")
+            network.starts_with("ask for 4 ranks (")
+                && network.contains("8 ranks would have an efficiency of 45 %. The network is the limit")
         );
         let method = advice(&all, 2, Some(&forecast_of(215.0)), 8, 8);
         assert!(method.contains("on average 2.5 of 8 agents work at the same time"), "{method}");
         let all = rows(&[(1, 800.0), (4, 210.0)]);
         assert!(advice(&all, 1, None, 4, 4).ends_with("each agent has a rank of its own. More ranks need more agents"));
-        assert!(advice(&all, 1, None, 8, 8).ends_with("or for more: these are all used well"));
+        assert!(advice(&all, 1, None, 8, 8).ends_with(" or more: these are the most in this table, and they are used well"));
         assert_eq!(largest_worthwhile(&rows(&[(1, f64::NAN)])), None);
     }
 }

@@ -6,7 +6,7 @@ use super::task_share::TaskShare;
 use crate::cli::output::print_error;
 use crate::config::sweep::Sweep;
 use crate::config::{ConfigError, Registry, Run};
-use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, made_longer, notes_on_sweep};
+use crate::job::{CheckReport, FolderUse, JobError, check_sweep, folder_use, notes_on_sweep, with_extended_length};
 use crate::report::RunResults;
 use crate::report::summary::Summary;
 use crate::results::{Reporting, ResultsError, config_file, job_using, why_ended};
@@ -121,7 +121,7 @@ impl SweepState {
             let state = self.state(&point.name, checked, registry);
             let asked = checked.0.clone();
             // A folder that cannot be read is reported when the run is started.
-            let run = made_longer(asked.clone(), &self.folder.join(&point.name), registry).unwrap_or(asked);
+            let run = with_extended_length(asked.clone(), &self.folder.join(&point.name), registry).unwrap_or(asked);
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             let planned = PlannedRun { number, name: point.name.clone(), config, is_finished: state == SweepRunState::Finished };
             match state {

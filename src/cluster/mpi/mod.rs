@@ -122,7 +122,11 @@ fn run_typed<N: Number>(
     };
     let mut short_work = ShortWork::new(worker.clone());
     let is_main_at_work = short_work.is_under_way();
-    let workers = Workers::start(worker, options.threads);
+    let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
+    let workers = match Workers::start(worker, options.threads) {
+        Ok(workers) => workers,
+        Err(cause) => abort_job(world, &mut transport.wire, activity.fault(cause)),
+    };
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
@@ -139,7 +143,6 @@ fn run_typed<N: Number>(
         }
     }));
     // A panic of the engine itself must not unwind past here: that would finalize MPI, which waits for the other ranks forever.
-    let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
     let result = guard(activity, || {
         Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &mut short_work, &clock, recorder)))
     });

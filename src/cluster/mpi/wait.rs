@@ -4,31 +4,32 @@ use super::super::nap::{Meanwhile, Naps};
 use crossbeam_channel::Receiver;
 use std::time::Instant;
 
-/// The time since the last event.
+/// The waits of a rank, which become longer until its next event: a message, or a result of a worker.
 pub(super) struct Backoff {
-    since: Instant,
+    last_event: Instant,
     naps: Naps,
 }
 
 impl Backoff {
+    /// Also makes the timers of the calling thread more accurate: to 1 µs.
     pub fn new(ranks: u32) -> Self {
-        // The kernel's default timer slack of 50 µs is longer than the first naps.
+        // By default Linux may delay the end of a nap by 50 µs, which is longer than the first naps.
         #[cfg(target_os = "linux")]
-        // SAFETY: sets a number of the calling thread; takes no pointers.
+        // SAFETY: sets a property of the calling thread, in nanoseconds; takes no pointers.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1000_u64, 0_u64, 0_u64, 0_u64);
         }
-        Self { since: Instant::now(), naps: Naps::new(ranks) }
+        Self { last_event: Instant::now(), naps: Naps::new(ranks) }
     }
 
-    /// Notes an event.
+    /// Starts anew after an event.
     pub fn reset(&mut self) {
-        self.since = Instant::now();
+        self.last_event = Instant::now();
     }
 
-    /// Waits for a moment; a result of this rank's own workers ends the wait at once.
+    /// Waits for a moment; a result in the channel ends the wait at once.
     pub fn wait<T>(&self, results: &Receiver<T>, meanwhile: Meanwhile) -> Option<T> {
-        match self.naps.next(self.since.elapsed(), meanwhile) {
+        match self.naps.next(self.last_event.elapsed(), meanwhile) {
             None => {
                 std::thread::yield_now();
                 results.try_recv().ok()

@@ -18,9 +18,11 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl<N: Number> Node<N> {
+    /// If a checkpoint is wanted and this rank has nothing under way any more: writes the draws, saves the states, and sends rank 0 all that it
+    /// needs for the checkpoint.
     pub(super) fn try_quiesce(&mut self) -> Result<(), Fault> {
         let (started, agents, transfers) = (self.started, &self.agents, &self.transfers);
-        // Bundles of reports that were all sent directly may still be on their way between ranks.
+        // Large reports go straight to rank 0, so that it may have them all while a bundle, now empty, still has to be passed up the tree.
         let passes_on_reports = !self.bundles.is_empty();
         let is_quiet = |waiting: &mut Quiescing| {
             started
@@ -63,7 +65,7 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// Notes a time of saving that ends now.
+    /// Adds the time since `since`, spent on saving, to the usage and the timeline.
     pub fn note_saving(&mut self, doing: Doing, since: Instant) {
         let seconds = since.elapsed().as_secs_f64();
         self.usage.saving += seconds;
@@ -73,8 +75,8 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Saves the states of this rank's agents, and the transfers of these requests. The inner error is that of
-    /// the store, with which the run goes on.
+    /// Saves the states of this rank's agents, and its transfers, with the bodies of those of these requests. The inner error is that of the store:
+    /// the run continues without this checkpoint.
     fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
         let fault = &RefCell::new(None);
         let mut ids = Vec::with_capacity(self.agents.len());
@@ -105,7 +107,12 @@ impl<N: Number> Node<N> {
             Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(states)))?,
             None => in_memory(states),
         };
+        let wanted = ids.len() + transfers.iter().filter(|(_, _, encoding)| encoding.is_some()).count();
         let mut stored = match stored {
+            Ok(stored) if stored.len() != wanted => {
+                let cause = format!("{} states were to be saved, and {} were", wanted, stored.len());
+                return Ok(Err(format!("rank {}: {cause}", self.rank)));
+            }
             Ok(stored) => stored.into_iter(),
             Err(NotSaved::State(cause)) => {
                 let of_agent = fault.take();

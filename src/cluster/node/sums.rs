@@ -13,7 +13,7 @@ use super::{Node, Transfer};
 use crate::number::Number;
 
 impl<N: Number> Node<N> {
-    /// Takes a sum that the driver has added by all-reduce.
+    /// Takes a sum that was added by all-reduce, which all hosting ranks have. If it is for the server, the first of them sends it, as one part.
     pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
         match &request.route {
             Route::SumTo(to) => self.deliver(request.id, to, sum),
@@ -26,7 +26,7 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Delivers a whole sum to the server, or as a transfer to those of these agents that are on this rank.
+    /// Delivers a complete sum: to the server if `to` is empty, otherwise as a transfer to the receivers that this rank hosts.
     pub(super) fn deliver(&mut self, request: RequestId, to: &Ranges, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(coordinator) = &mut self.coordinator {
@@ -57,6 +57,7 @@ impl<N: Number> Node<N> {
 
     /// Forwards a part of a total to the ranks below this one in the tree of its receivers.
     pub(super) fn forward_total(&mut self, request: RequestId, (part, parts): (u32, u32), to: &Ranges, body: &Body<N>) {
+        // The tree numbers the ranks that host agents from 0: their places.
         let places = self.layout.places(&self.layout.ranks_of(to));
         for place in tree::children(self.layout.place_of(self.rank), &places, part) {
             let head = Head::Total { request, part, parts, to: to.clone() };
@@ -64,13 +65,13 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Sends on the parts of a sum that are ready.
+    /// Sends on the parts of a sum that are ready; a contribution to an all-reduce goes to the driver.
     pub(super) fn advance_sum(&mut self, id: RequestId) {
         let Some(sum) = self.sums.get_mut(&id) else { return };
         let Some(request) = sum.request().cloned() else { return };
         if request.reduction.is_some() {
             if let Some(reduction) = sum.take_local() {
-                self.traffic.count("sums of all", (reduction.contribution.len() * size_of::<N>()) as u64);
+                self.traffic.count("sums by all-reduce", (reduction.contribution.len() * size_of::<N>()) as u64);
                 self.reductions.push(reduction);
                 self.sums.remove(&id);
             }

@@ -5,7 +5,7 @@ use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::targets::Targets;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result};
-use crate::data::import::labels::{Labels, unknown};
+use crate::data::import::labels::{Labels, unknown_label};
 use crate::data::readers::idx::Idx;
 use crate::data::readers::source::{Source, file_name};
 use std::path::{Path, PathBuf};
@@ -54,18 +54,18 @@ pub fn import_first_idx(
     let mut writer = Writer::new(output, images.row_shape(), scaling)?;
     let train_labels = images.labels(&train.labels)?;
     for (&label, record) in train_labels.iter().zip(1..) {
-        labels.index(&label.to_string(), &train.labels, Place::Record(record))?;
+        labels.index_or_insert(&label.to_string(), &train.labels, Place::Record(record))?;
     }
-    let (classes, final_indices) = labels.sort(&[], &train.labels)?;
+    let (classes, final_indices) = labels.to_classes(&[], &train.labels)?;
     // Labels are bytes: this table maps them to classes.
     let mut class_of = [None; 256];
     for label in 0..=255_u8 {
-        let known = labels.known(&label.to_string(), &train.labels, Place::File).ok();
+        let known = labels.known_index(&label.to_string(), &train.labels, Place::File).ok();
         class_of[usize::from(label)] = known.and_then(|provisional| final_indices.get(provisional as usize).copied());
     }
     let targets = |labels: &[u8], path: &Path| -> Result<Targets> {
         let class = |(&label, record): (&u8, u64)| {
-            class_of[usize::from(label)].ok_or_else(|| unknown(&label.to_string(), path, Place::Record(record)))
+            class_of[usize::from(label)].ok_or_else(|| unknown_label(&label.to_string(), path, Place::Record(record)))
         };
         labels.iter().zip(1..).map(class).collect::<Result<_>>().map(Targets::Classes)
     };

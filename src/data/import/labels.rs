@@ -8,7 +8,7 @@ use std::path::Path;
 /// The maximum number of classes.
 const MAX_CLASSES: usize = 10_000;
 
-/// The labels of all rows of the input in order of appearance; a separate file of test rows adds none. [`Labels::sort`] makes
+/// The different labels of the input in order of appearance; a separate file of test rows adds none. [`Labels::to_classes`] makes
 /// them classes.
 #[derive(Default)]
 pub(crate) struct Labels {
@@ -18,7 +18,7 @@ pub(crate) struct Labels {
 
 impl Labels {
     /// The provisional index of a label; new labels get the next one.
-    pub(crate) fn index(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
+    pub(crate) fn index_or_insert(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
         if let Some(&index) = self.indices.get(label) {
             return Ok(index);
         }
@@ -39,11 +39,11 @@ impl Labels {
         Ok(index)
     }
 
-    /// The provisional index of a known label, which may be spelled otherwise here.
-    pub(crate) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
+    /// The provisional index of a known label, for a file of test rows, which may spell it differently (1.0 for 1).
+    pub(crate) fn known_index(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
         let index = |spelling: &str| self.indices.get(spelling).copied();
         let found = index(label).or_else(|| other_spellings(label).iter().find_map(|spelling| index(spelling)));
-        found.ok_or_else(|| unknown(label, path, place))
+        found.ok_or_else(|| unknown_label(label, path, place))
     }
 
     /// The label with a provisional index.
@@ -53,7 +53,7 @@ impl Labels {
 
     /// The class names in the wanted order, or else sorted (by number if all are numbers, else by text), and the final index of each
     /// provisional one.
-    pub(crate) fn sort(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+    pub(crate) fn to_classes(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
         if let [only] = self.names.as_slice() {
             let what = format!("every training row has the label {only:?}: a classification needs at least two classes");
             return Err(DataError::content(path, Place::File, what));
@@ -65,11 +65,17 @@ impl Labels {
             self.names.iter().map(|name| name.parse::<f64>().ok().filter(|number| number.is_finite())).collect();
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         match &numbers {
-            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&(numbers[b]))),
+            Some(numbers) => {
+                order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b]).then_with(|| self.names[a].cmp(&self.names[b])));
+            }
             None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
         }
         if let Some(numbers) = numbers
-            && let Some(pair) = order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]])
+            && let Some(pair) = order.windows(2).find(|pair| {
+                // Of whole numbers above 2^53, different ones may become the same floating-point number.
+                let are_different = || differ_as_whole_numbers(&self.names[pair[0]], &self.names[pair[1]]);
+                numbers[pair[0]] == numbers[pair[1]] && !are_different()
+            })
         {
             let (one, other) = (&self.names[pair[0]], &self.names[pair[1]]);
             let what = format!("the labels {one:?} and {other:?} are the same number written in two ways: write it in one way");
@@ -81,10 +87,8 @@ impl Labels {
         }
         Ok((order.into_iter().map(|provisional| self.names[provisional].clone()).collect(), final_indices))
     }
-}
 
-impl Labels {
-    /// All labels, each of which is wanted once, in the wanted order.
+    /// Checks that `wanted` lists every label exactly once; returns it with the final index of each provisional one.
     fn in_order(&self, wanted: &[String], path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
         let wrong = |what: String| Err(DataError::content(path, Place::File, what));
         if let Some(name) = wanted.iter().enumerate().find_map(|(place, name)| wanted[..place].contains(name).then_some(name)) {
@@ -104,8 +108,12 @@ impl Labels {
     }
 }
 
+fn differ_as_whole_numbers(one: &str, other: &str) -> bool {
+    matches!((one.parse::<i128>(), other.parse::<i128>()), (Ok(one), Ok(other)) if one != other)
+}
+
 /// The error for a test row of a class that the training rows do not have.
-pub(crate) fn unknown(label: &str, path: &Path, place: Place) -> DataError {
+pub(crate) fn unknown_label(label: &str, path: &Path, place: Place) -> DataError {
     let what = format!("the test row's label {label:?} does not occur in the training data: a model cannot know this class");
     DataError::content(path, place, what)
 }
@@ -118,15 +126,18 @@ mod tests {
     fn sorted(labels: &[&str]) -> Result<(Vec<String>, Vec<u32>)> {
         let mut all = Labels::default();
         for (label, line) in labels.iter().zip(1..) {
-            all.index(label, Path::new("x.csv"), Place::Line(line))?;
+            all.index_or_insert(label, Path::new("x.csv"), Place::Line(line))?;
         }
-        all.sort(&[], Path::new("x.csv"))
+        all.to_classes(&[], Path::new("x.csv"))
     }
 
     #[test]
     fn numbers_sort_as_numbers_and_texts_as_texts() {
         assert_eq!(sorted(&["10", "9", "-1", "9"]).unwrap(), (vec!["-1".into(), "9".into(), "10".into()], vec![2, 1, 0]));
         assert_eq!(sorted(&["10", "9", "b", "a"]).unwrap().0, ["10", "9", "a", "b"]);
+        // Above 2^53 they are the same floating-point number.
+        let large = ["9007199254740993", "9007199254740992"];
+        assert_eq!(sorted(&large).unwrap().0, [large[1], large[0]]);
     }
 
     #[test]

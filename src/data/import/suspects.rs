@@ -1,5 +1,5 @@
-//! Columns of a table that are probably not what they are taken for: row numbers, codes of levels, constants, counts, and many
-//! numeric classes.
+//! Columns of a table that are probably not what they are taken for: row numbers, codes of levels, constants, counts, many numeric
+//! classes and marks of missing values; and levels that are rare or spelled in two ways.
 
 use crate::data::dataset::layout::Task;
 use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
@@ -14,19 +14,21 @@ const MAX_LISTED: usize = 5;
 /// A column of at most this many different whole numbers may hold codes.
 const MAX_CODES: usize = 9;
 /// Larger whole numbers than this are rarely counts.
-const MANY_COUNTS: f64 = 1000.0;
-/// More classes that are whole numbers may be counts or other numbers.
-const MAX_CLASSES: usize = 10;
+const MAX_PLAUSIBLE_COUNT: f64 = 1000.0;
+/// If there are more classes than this, and all are whole numbers, they may be counts or amounts.
+const MAX_NUMERIC_CLASSES: usize = 10;
 /// Programs write these numbers for missing values.
-const MARKS: [f64; 4] = [-9.0, -99.0, -999.0, -9999.0];
+const MISSING_MARKS: [f64; 4] = [-9.0, -99.0, -999.0, -9999.0];
 
 /// What is known of the columns of the training rows.
 pub(crate) struct Suspects {
     task: Task,
     columns: Vec<Values>,
     target: Values,
-    /// A label that is a number with decimals.
+    /// A label that is a number with decimals; none if a label is no number.
     decimal_label: Option<f64>,
+    /// Whether a label is no number.
+    has_text_label: bool,
 }
 
 /// What is known of the values of a column.
@@ -39,7 +41,7 @@ struct Values {
     is_whole: bool,
     is_increasing: bool,
     largest: f64,
-    /// The different values, as long as they are few.
+    /// The first few different values: at most one more than [`MAX_NUMERIC_CLASSES`].
     different: Vec<f64>,
     negative: Negative,
 }
@@ -99,7 +101,7 @@ impl Values {
         self.is_increasing &= value > self.last;
         self.last = value;
         self.largest = self.largest.max(value);
-        if self.different.len() <= MAX_CLASSES && !self.different.contains(&value) {
+        if self.different.len() <= MAX_NUMERIC_CLASSES && !self.different.contains(&value) {
             self.different.push(value);
         }
     }
@@ -108,29 +110,41 @@ impl Values {
     fn are_whole(&self) -> bool {
         self.is_whole && self.rows >= MIN_ROWS
     }
-
-    fn smallest(&self) -> f64 {
-        self.different.iter().copied().fold(f64::INFINITY, f64::min)
-    }
 }
 
 impl Suspects {
     pub(crate) fn new(task: Task, columns: usize) -> Self {
-        Self { task, columns: vec![Values::default(); columns], target: Values::default(), decimal_label: None }
+        Self {
+            task,
+            columns: vec![Values::default(); columns],
+            target: Values::default(),
+            decimal_label: None,
+            has_text_label: false,
+        }
     }
 
     /// Adds a training row.
     pub(crate) fn add(&mut self, values: &[f64], label: &str) {
         self.columns.iter_mut().zip(values).for_each(|(column, &value)| column.add(value));
-        if self.target.is_whole {
-            // Text is no whole number.
-            let number = label.parse().unwrap_or(f64::INFINITY);
-            self.decimal_label = Some(number).filter(|number| number.is_finite() && number.fract() != 0.0);
-            self.target.add(number);
+        let is_looked_at = self.target.is_whole || self.task == Task::Classification;
+        if self.has_text_label || !is_looked_at {
+            return;
+        }
+        match label.parse::<f64>().ok().filter(|number| number.is_finite()) {
+            Some(number) => {
+                if number.fract() != 0.0 {
+                    self.decimal_label.get_or_insert(number);
+                }
+                self.target.add(number);
+            }
+            None => {
+                (self.has_text_label, self.decimal_label) = (true, None);
+                self.target.is_whole = false;
+            }
         }
     }
 
-    /// What is suspicious, each in a sentence with what to do. `options` are how a user names the columns.
+    /// What is suspicious, each in a sentence with what to do. `options` are the columns as a user writes them in options such as --drop.
     pub(crate) fn warnings(&self, recipe: &Recipe, options: &[String]) -> Vec<String> {
         let is_number =
             |r#use: &ColumnUse| matches!(r#use, ColumnUse::Number | ColumnUse::Filled(_) | ColumnUse::FilledAndFlagged(_));
@@ -148,11 +162,11 @@ impl Suspects {
         if self.target.are_whole() {
             let count = different.len();
             match self.task {
-                Task::Regression if self.target.smallest() >= 0.0 && count > 2 && *largest < MANY_COUNTS => {
+                Task::Regression if self.target.negative == Negative::None && count > 2 && *largest < MAX_PLAUSIBLE_COUNT => {
                     warnings.push("the targets are whole numbers from 0 on: if they are counts, --task counts".into());
                 }
-                Task::Classification if count > MAX_CLASSES => warnings.push(format!(
-                    "the classes are more than {MAX_CLASSES} whole numbers: if they are amounts, --task regression; if counts, --task counts"
+                Task::Classification if count > MAX_NUMERIC_CLASSES => warnings.push(format!(
+                    "the classes are more than {MAX_NUMERIC_CLASSES} whole numbers: if they are amounts, --task regression; if counts, --task counts"
                 )),
                 _ => {}
             }
@@ -171,8 +185,8 @@ pub(crate) struct LevelCounts {
 struct ColumnLevels {
     /// The names of the levels, of which the first is the reference.
     names: Vec<String>,
-    /// The place of the indicator of the second level among the features. Those of the others follow.
-    first: usize,
+    /// The index in the features of the indicator of the second level. Those of the others follow.
+    first_indicator: usize,
     /// How many rows have each level but the first.
     rows: Vec<u64>,
 }
@@ -183,10 +197,10 @@ impl LevelCounts {
         let levels = |column: &UsedColumn| {
             let ColumnUse::Indicators(levels) = &column.r#use else { return None };
             let names: Vec<String> = levels.iter().map(|level| format!("{}[{level}]", column.name)).collect();
-            let first =
+            let first_indicator =
                 names.get(1).and_then(|name| features.iter().position(|feature| feature == name)).unwrap_or(features.len());
             let rows = vec![0; names.len().saturating_sub(1)];
-            Some(ColumnLevels { names, first, rows })
+            Some(ColumnLevels { names, first_indicator, rows })
         };
         Self { columns: recipe.columns.iter().filter_map(levels).collect(), rows: 0 }
     }
@@ -194,8 +208,8 @@ impl LevelCounts {
     /// Adds the features of a training row.
     pub(crate) fn add(&mut self, features: &[f64]) {
         self.rows += 1;
-        for ColumnLevels { first, rows, .. } in &mut self.columns {
-            rows.iter_mut().zip(&features[*first..]).for_each(|(rows, value)| *rows += u64::from(*value != 0.0));
+        for ColumnLevels { first_indicator, rows, .. } in &mut self.columns {
+            rows.iter_mut().zip(&features[*first_indicator..]).for_each(|(rows, value)| *rows += u64::from(*value != 0.0));
         }
     }
 
@@ -219,7 +233,7 @@ impl LevelCounts {
         }
         (!rare.is_empty()).then(|| {
             format!(
-                "few training rows have {}: such coefficients depend on the prior, so merge levels, or compare priors in the units of the \
+                "few training rows have {}: the coefficients of these levels depend mostly on the prior: merge levels, or try other priors in the units of the \
                  data (model.prior_units = \"original\")",
                 rare.join(", ")
             )
@@ -275,7 +289,7 @@ fn constant_columns<'a>(columns: impl Iterator<Item = ((&'a UsedColumn, &'a Valu
 /// What is suspicious about a column of numbers.
 fn suspicion(name: &str, option: &str, values: &Values) -> Option<String> {
     if let Negative::One(mark, rows) = values.negative
-        && MARKS.contains(&mark)
+        && MISSING_MARKS.contains(&mark)
     {
         let rows = counted_rows(rows);
         return Some(format!(
@@ -335,7 +349,7 @@ mod tests {
         assert!(alike_classes(&["No", "Yes", "no"].map(str::to_owned)).is_some_and(|found| found.starts_with("the label has")));
     }
 
-    fn warnings(task: Task, columns: &[fn(u64) -> f64], label: fn(u64) -> String) -> Vec<String> {
+    fn warnings(task: Task, columns: &[fn(u64) -> f64], label: impl Fn(u64) -> String) -> Vec<String> {
         let mut suspects = Suspects::new(task, columns.len());
         for row in 0..100 {
             suspects.add(&columns.iter().map(|column| column(row)).collect::<Vec<_>>(), &label(row));
@@ -368,6 +382,15 @@ mod tests {
         assert!(found.len() == 1 && found[0].starts_with("c0 is 2 in all training rows"), "{found:?}");
         let found = warnings(Task::Classification, &columns[4..5], |row| (row as f64 / 8.0).to_string());
         assert!(found.len() == 1 && found[0].contains("decimals, such as 0.125"), "{found:?}");
+        // Wherever the text stands, the labels are no amounts.
+        for text in [0, 50] {
+            let label = |row| if row == text { "high".to_owned() } else { (row as f64 / 8.0).to_string() };
+            assert!(warnings(Task::Classification, &columns[4..5], label).is_empty());
+        }
+        // A negative target after many others.
+        let found =
+            warnings(Task::Regression, &columns[4..5], |row| if row == 90 { "-5".to_owned() } else { (row % 21).to_string() });
+        assert!(found.is_empty(), "{found:?}");
         let columns = &columns[2..5];
         let found = warnings(Task::Classification, columns, |row| (row * 3 % 50).to_string());
         assert!(found.len() == 1 && found[0].contains("--task regression"), "{found:?}");

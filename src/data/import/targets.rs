@@ -84,7 +84,7 @@ impl TargetCollector {
     }
 
     fn add_class(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
-        let class = self.labels.index(label, path, place)?;
+        let class = self.labels.index_or_insert(label, path, place)?;
         let index = class as usize;
         if index == self.first_place.len() {
             self.first_place.push(place);
@@ -105,7 +105,7 @@ impl TargetCollector {
     pub(crate) fn add_test_text(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => {
-                let class = self.labels.known(label, path, place)?;
+                let class = self.labels.known_index(label, path, place)?;
                 self.classes[Split::Test as usize].push(class);
                 Ok(())
             }
@@ -147,7 +147,7 @@ impl TargetCollector {
         let unless_empty = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
         match self.task {
             Task::Classification => {
-                let (names, final_indices) = self.labels.sort(&self.order, path)?;
+                let (names, final_indices) = self.labels.to_classes(&self.order, path)?;
                 let [train, test] = self
                     .classes
                     .map(|classes| classes.into_iter().map(|class| final_indices[class as usize]).collect::<Vec<_>>());

@@ -1,4 +1,7 @@
 //! EC-SGLD: chains of stochastic gradient Langevin dynamics with elastic coupling to a center variable.
+//!
+//! This file has the settings. The engine is [`coupled`](super::coupled); the update is
+//! [`transitions::sgld`](crate::methods::transitions::sgld).
 
 use crate::kernels::langevin::StepSize;
 use crate::methods::chains::coupled::settings::{

@@ -1,5 +1,7 @@
 //! Parallel distributed Stein variational gradient descent (P-DSVGD): several agents in each round, whose factors the server multiplies
 //! (Kassab & Simeone, arXiv 2009.06419, appendix A.5).
+//!
+//! This file has the settings: the macro adds the keys and functions that all variants share. The engine is [`dsvgd`](super::dsvgd).
 
 use super::dsvgd::settings::dsvgd_settings;
 use crate::kernels::kde::KdeMode;
@@ -17,7 +19,7 @@ dsvgd_settings! {
         /// Which agents take part in a round: "all", { subset = 20 } (that many, drawn anew for each round), or one agent:
         /// "round_robin", "random_permutation" or "random".
         schedule: Participation = Participation::All,
-        /// Steps of the server's loop in a round (L_s), which makes new particles from all factors.
+        /// The steps by which the server moves the particles towards the product of all factors in each round (L_s).
         server_steps: u64 = 200,
     }
 }
@@ -33,10 +35,10 @@ impl MethodSettings for PDsvgdSettings {
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let shared = self.shared(self.tuning().is_some(), parameters);
-        let (sites, sets) = self.cavity.needs(shared.particles, parameters);
-        let set = shared.set(parameters);
-        let report = if sites > 0 { sites } else { set };
-        shared.estimate(agents, parameters, sets, set.saturating_add(sites).saturating_add(report))
+        let (values_of_sites, sets) = self.cavity.needs(shared.particles, parameters);
+        let values_of_set = shared.set(parameters);
+        let report = if values_of_sites > 0 { values_of_sites } else { values_of_set };
+        shared.estimate(agents, parameters, sets, values_of_set.saturating_add(values_of_sites).saturating_add(report))
     }
 
     fn for_agents(&self, agents: u32) -> Self {
@@ -56,6 +58,7 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
+        // With one parameter: their number makes no difference to these checks.
         self.shared(self.whitened, 1).check()?;
         at_least_one(&[("server_steps", self.server_steps)])?;
         self.schedule.check()?;
@@ -63,8 +66,8 @@ impl MethodSettings for PDsvgdSettings {
         match self.kde {
             KdeMode::None => Err(KeyError::invalid(
                 "kde",
-                "= \"none\" leaves agents nothing to send: with cavity = \"kde\" the factors of their data are density estimates. Use \
-                 cavity = { sites = {} }, or the method dsvgd",
+                "= \"none\" leaves agents nothing to send: with cavity = \"kde\" the factors of their data are density estimates. Remove \
+                 the key, and set cavity = { sites = {} }, or use the method dsvgd",
             )),
             _ => Ok(()),
         }

@@ -1,5 +1,7 @@
 //! Unconstrained-memory distributed Stein variational gradient descent (U-DSVGD): agents keep the particles before and after all of their
 //! visits (Kassab & Simeone, arXiv 2009.06419, section 5.1).
+//!
+//! This file has the settings. The engine is [`dsvgd`](super::dsvgd).
 
 use super::dsvgd::Factors;
 use super::dsvgd::settings::dsvgd_settings;

@@ -1,4 +1,7 @@
 //! EASGD, elastic averaging SGD: workers that descend on all data, and average with a center variable.
+//!
+//! This file has the settings. The engine is [`coupled`](crate::methods::chains::coupled); the update is
+//! [`transitions::sgd`](crate::methods::transitions::sgd).
 
 use crate::methods::chains::coupled::settings::{check_centers, coupled_method, needs_of};
 use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};

@@ -28,11 +28,11 @@ pub trait Transition: Clone + Send + Sync + 'static {
     /// Writes the initial state of a chain; what is random in it comes from the stream.
     fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [Self::Number]);
 
-    /// ε_t, the step size of a chain's update t: the weight of its state in expectations.
+    /// ε_t, the step size of a chain's update t; also the weight of the state after this update in posterior expectations.
     fn step(&self, update: u64) -> f64;
 
-    /// The variance of the noise that update t adds to every value of the state, if it depends neither on the value nor on the state.
-    /// Then the variance that is lost by averaging chains can be restored.
+    /// The variance of the noise in update t, if it is the same for all coordinates and all states. With it, the variance that is lost by
+    /// averaging chains can be restored.
     fn noise(&self, _update: u64) -> Option<f64> {
         None
     }
@@ -52,7 +52,8 @@ pub trait LocalTransition<N>: Send {
     /// N_s, rows of the shard.
     fn rows(&self) -> usize;
 
-    /// Called when a chain arrives in a round. Returns whether that took time in addition to the updates.
+    /// Called when a chain arrives in a round. Returns whether that took work beside the updates, such as a pass over the shard, so that the time
+    /// of this visit does not measure the speed of updates.
     ///
     /// # Errors
     /// Anything that ends the job.
@@ -72,7 +73,8 @@ pub struct Update<'a, N> {
     pub chain: u32,
     /// t, the number of the chain's update.
     pub number: u64,
-    /// The factor of the score of the shard: 1/q_s.
+    /// The factor of the shard's score. For chains that travel it is 1/q_s, with q_s the share of updates that are made on this shard, or what
+    /// stands for it; for coupled chains it is 1.
     pub scale: f64,
     /// An elastic force in addition to the score.
     pub pull: Option<ElasticForce<'a, N>>,

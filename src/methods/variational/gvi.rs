@@ -1,4 +1,6 @@
 //! Global Gaussian variational inference (GVI): partitioned variational inference in which all agents take one step at a time.
+//!
+//! This file has the settings. The engine is [`pvi`](super::pvi).
 
 use super::pvi::{Covariance, PviSettings};
 use crate::methods::common::participation::Participation;

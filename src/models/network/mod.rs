@@ -1,7 +1,8 @@
 //! Dense ReLU networks of any depth for regression and classification, with matrix products by BLAS.
 //!
-//! θ = [W1, b1, W2, b2, ..., (g)], W_l (inputs × outputs) row-major. Weights and biases have the prior N(0, 1/λ).
-//! Classification: softmax cross-entropy. Regression: y ~ N(f(x), 1/γ) with g = log γ, γ ~ Gamma(shape, rate), or Huber's loss.
+//! θ = [W1, b1, W2, b2, ...], with W_l (inputs × outputs) row-major. Weights and biases have the prior N(0, 1/λ).
+//! Classification: softmax cross-entropy. Regression is either Gaussian, y ~ N(f(x), 1/γ) with the network's output f, a last parameter
+//! log γ, and γ ~ Gamma(shape, rate); or it has Huber's loss.
 //! Liu & Wang 2016 (section 5) and Kassab & Simeone (arXiv 2009.06419) use one hidden layer.
 
 mod dense;
