@@ -9,6 +9,8 @@
 //! A row is reproduced if all of its claims hold, and refuted if one of the paper's does not. Where one of ours does not hold, or a mean is no
 //! number, it has failed. An undecided row is marked if all of its means lie where the paper does not have them.
 
+pub use super::numbers::{mean_and_error, minus};
+use super::numbers::{short, told};
 use super::{Outcome, Verdict};
 use mpibayes::plots::Figure;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -106,27 +108,9 @@ pub struct Case {
     numbers: Vec<(String, String, String)>,
 }
 
-/// A mean and its standard error; not a number where one of them is none.
-pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (mean, (square / (count * (count - 1.0))).sqrt())
-}
-
 /// What the curves of a picture are.
 pub fn means_and_errors(seeds: u64) -> String {
     format!("means and standard errors of {seeds} seeds")
-}
-
-/// A bound with at most four digits after the point.
-fn short(bound: f64) -> String {
-    ((bound * 1e4).round() / 1e4).to_string()
-}
-
-fn told(values: &[f64]) -> String {
-    let (mean, error) = mean_and_error(values);
-    format!("{mean:.4} ± {error:.4}")
 }
 
 impl Case {
@@ -202,11 +186,6 @@ impl Case {
     }
 }
 
-/// The differences of two lists, seed by seed.
-pub fn minus(one: &[f64], other: &[f64]) -> Vec<f64> {
-    one.iter().zip(other).map(|(one, other)| one - other).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +234,10 @@ mod tests {
         );
         let far = near.map(|value| -3.0 - value);
         assert_eq!(of(&far, 0.5), Verdict::Refuted);
+        // A mean of 2 is 1 beyond one end of this interval and 3 beyond the other.
+        let (_, inside) = p_values((2.0, 1.0), 5, (-1.0, 1.0));
+        let law = StudentsT::new(0.0, 1.0, 4.0).map_or(f64::NAN, |law| law.sf(1.0) + law.sf(3.0));
+        assert!((inside - law).abs() < 1e-12, "{inside} {law}");
         // t is 4.0 with four degrees of freedom: .008 beyond one end, and as much again beyond the other end of an interval without width.
         let shifted = near.map(|value| value + 0.0414);
         assert_eq!((of(&shifted, 1e-9), of(&near.map(|value| value + 0.2414), 0.2)), (Verdict::Contrary, Verdict::Refuted));
@@ -307,8 +290,12 @@ mod tests {
                     continue;
                 }
                 let Some(kept) = crate::Kept::read(&file)? else { continue };
-                let parse = |(_, found, expected): &(String, String, String)| Stored::parse(found, expected);
-                let claims: Vec<Stored> = kept.outcome.numbers.iter().filter_map(parse).collect();
+                let of_claims = kept.outcome.numbers.iter().filter(|(_, found, _)| found.contains(" seeds: "));
+                let parse = |(name, found, expected): &(String, String, String)| {
+                    Stored::parse(found, expected)
+                        .ok_or_else(|| anyhow::anyhow!("{}: {name}: {found}, {expected}", file.display()))
+                };
+                let claims: Vec<Stored> = of_claims.map(parse).collect::<Result<_, _>>()?;
                 let [least, largest] = [0, 1].map(|end| {
                     let (outside, inside): (Vec<f64>, Vec<f64>) = claims.iter().map(|claim| claim.p_values()[end]).unzip();
                     (rejected(&outside), rejected(&inside))
@@ -318,11 +305,22 @@ mod tests {
                         "holds" => least.0[place],
                         "does not hold" => least.1[place],
                         "undecided" => !largest.0[place] && !largest.1[place],
+                        "not a number" => !claim.mean.is_finite(),
                         other => anyhow::bail!("{}: {other}", file.display()),
                     };
                     anyhow::ensure!(agrees, "{}, claim {}: {}", file.display(), place + 1, claim.says);
                     count += 1;
                 }
+                let some_claim = |wanted: &str| claims.iter().any(|claim| claim.says == wanted);
+                let verdict = kept.outcome.verdict;
+                // Failed rows may also miss criteria of ours.
+                let agrees = match (some_claim("does not hold"), some_claim("undecided")) {
+                    _ if claims.is_empty() || verdict == Verdict::Failed => true,
+                    (true, _) => verdict == Verdict::Refuted,
+                    (false, true) => matches!(verdict, Verdict::Undecided | Verdict::Contrary),
+                    (false, false) => matches!(verdict, Verdict::Reproduced | Verdict::ByConstruction),
+                };
+                anyhow::ensure!(agrees, "{}: {verdict:?}", file.display());
             }
         }
         anyhow::ensure!(count > 100, "only {count} claims were found");

@@ -17,6 +17,7 @@ mod gaussian_shards;
 mod grid;
 mod judge;
 mod kept;
+mod numbers;
 mod origin;
 mod pictures;
 #[path = "../../tests/support/recording.rs"]
@@ -119,7 +120,7 @@ impl Row {
 #[derive(Clone, Copy)]
 struct Effort {
     seeds: u64,
-    /// Rounds are divided by this.
+    /// Rounds are divided by this, or by another number in rows where that does not fit.
     share: u64,
 }
 
@@ -156,6 +157,7 @@ fn rows(paper: &str) -> Vec<Row> {
 }
 
 fn main() -> anyhow::Result<()> {
+    // As the program does: the kernels for this processor, on which last digits depend, and one thread.
     mpibayes::cli::blas::prepare();
     let arguments = Arguments::parse();
     let rows = rows(&arguments.paper);

@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// The code that computes results: not that of result files, checkpoints, pictures and the command line. Nor the rule of verdicts: a test in its
 /// file applies it to all stored results.
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 26] = [
     "src/cluster/block.rs",
     "src/cluster/simulate.rs",
     "src/cluster/sums.rs",
@@ -38,6 +38,7 @@ const SOURCES: [&str; 25] = [
     "tests/support/grid.rs",
     "tests/support/recording.rs",
     "examples/reproduce/dsvgd/sets.rs",
+    "examples/reproduce/numbers.rs",
 ];
 /// The folders of methods that each paper's rows use.
 const METHODS: [(&str, &[&str]); 3] = [

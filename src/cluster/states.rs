@@ -53,7 +53,8 @@ pub enum NotSaved {
 
 /// Stores states on the ranks that have them, so that checkpoints need not gather them on rank 0.
 pub trait StateStore: Debug + Send + Sync {
-    /// Stores the states of this rank for a checkpoint. States that are too small for it may be returned as they are.
+    /// Stores the states of this rank for a checkpoint, and returns each of them in the same order. States that are too small for it may be
+    /// returned as they are.
     ///
     /// # Errors
     /// If a state cannot be written, which ends the job, or the store fails, so that the run continues without this checkpoint.

@@ -70,7 +70,8 @@ fn run_typed<N: Number>(
     };
     let mut short_work = ShortWork::new(worker.clone());
     let activity = Activity { method: node.method(), rank: 0, agent: None, action: Action::Communicating };
-    let workers = Workers::start(worker, options.threads).map_err(|cause| activity.fault(cause))?;
+    let workers =
+        Workers::start(worker, options.threads).map_err(|cause| Fault { who: "driver".into(), ..activity.fault(cause) })?;
     let mut began = Instant::now();
     loop {
         node.usage.seconds += began.elapsed().as_secs_f64();

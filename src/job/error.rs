@@ -51,7 +51,7 @@ pub enum JobError {
     UnreadableCheckpoint {
         /// The error.
         cause: String,
-        /// Whether there is a checkpoint before it.
+        /// Whether the run can resume from the checkpoint before it.
         has_previous: bool,
     },
     /// The checkpoint is one of another method.
@@ -120,21 +120,13 @@ pub enum ExtensionError {
         /// Where it ends, in parentheses after a space.
         until: String,
     },
-    /// No run of the method can be made longer.
-    #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
-    MethodNotExtendable {
+    /// The method, its settings or the folder do not allow it.
+    #[error("{}: this run of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
+    NotExtendable {
         /// The folder.
         folder: PathBuf,
         /// The method.
         method: String,
-        /// Why.
-        reason: &'static str,
-    },
-    /// The folder lacks what is needed.
-    #[error("{}: this run cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
-    FolderNotExtendable {
-        /// The folder.
-        folder: PathBuf,
         /// Why.
         reason: &'static str,
     },

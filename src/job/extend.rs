@@ -49,7 +49,7 @@ pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Regis
     let Some(length) = length else { return Ok(run) };
     match &run {
         Run::Table(table) => longer_run(folder, &kept, table, length, registry),
-        Run::Corpus(corpus) => Err(method_not_extendable(folder, corpus.method.name(), "the state of all tokens is not kept")),
+        Run::Corpus(corpus) => Err(not_extendable(folder, corpus.method.name(), "the state of all tokens is not kept")),
     }
 }
 
@@ -96,15 +96,15 @@ fn longer_run(
     }
     let method = resolved(run, &run_folder)?;
     let Some(Length { key, value, .. }) = method.length(agents) else {
-        return Err(method_not_extendable(folder, name, "their course depends on their length"));
+        return Err(not_extendable(folder, name, "its course depends on its length"));
     };
     if ResultFile::open(&result_file(folder))?.has(RECALIBRATION) {
         let reason = "its folder has recalibrated draws (make the run that they are from longer, and recalibrate it)";
-        return Err(folder_not_extendable(folder, reason));
+        return Err(not_extendable(folder, name, reason));
     }
     if !run_folder.can_be_extended() {
         let reason = "its folder has no state from shortly before the end (the run was too short, stopped there and resumed, its result file takes long to write, or extension.bin was deleted)";
-        return Err(folder_not_extendable(folder, reason));
+        return Err(not_extendable(folder, name, reason));
     }
     if typed.key != key {
         // As many as were asked for, unless that is less than the run has.
@@ -149,12 +149,8 @@ fn with_length(run: &RunOf<Table>, key: &str, value: u64, every: u64) -> Result<
     toml::to_string_pretty(&table).map_err(|error| ConfigError::unwritable(error).into())
 }
 
-fn method_not_extendable(folder: &Path, method: &str, reason: &'static str) -> JobError {
-    ExtensionError::MethodNotExtendable { folder: folder.to_owned(), method: method.to_owned(), reason }.into()
-}
-
-fn folder_not_extendable(folder: &Path, reason: &'static str) -> JobError {
-    ExtensionError::FolderNotExtendable { folder: folder.to_owned(), reason }.into()
+fn not_extendable(folder: &Path, method: &str, reason: &'static str) -> JobError {
+    ExtensionError::NotExtendable { folder: folder.to_owned(), method: method.to_owned(), reason }.into()
 }
 
 fn unreadable(folder: &Path, error: &ConfigError) -> JobError {

@@ -75,7 +75,7 @@ fn biased_draws_become_right_on_any_number_of_ranks_and_say_that_they_were_moved
         ("recalibrate reference", "nothing to recalibrate: the steps of hmc have no bias"),
         ("recalibrate none", "none: there is no such folder or file"),
         ("recalibrate biased/result.h5", "this is a file: name the folder of the run"),
-        ("resume two --steps +5", "this folder has recalibrated draws (make the run that they are from longer"),
+        ("resume two --steps +5", "its folder has recalibrated draws (make the run that they are from longer"),
     ] {
         cli.alone(typed).end(1, &[says]);
         cli.mpirun(2, typed).end(1, &[says]);

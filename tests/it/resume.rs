@@ -81,7 +81,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
         ("resume chains --draws 9000", "and this run has 4000: type --steps 9000"),
         ("resume chains --draws 500", "and this run has 4000: type --steps +4000"),
         ("resume chains --steps 3000", "the run has steps = 4000 already: type --steps +4000, or a number above 4000"),
-        ("resume particles --steps +5", "runs of svgd cannot be made longer, because their course depends on their length"),
+        ("resume particles --steps +5", "this run of svgd cannot be made longer, because its course depends on its length"),
     ] {
         cli.alone(typed).end(1, &[says]);
         cli.mpirun(2, typed).end(1, &[says]);
@@ -96,7 +96,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     }
     // A run without a state from before its end, as those of other versions.
     fs::remove_file(cli.path("chains/extension.bin")).unwrap();
-    cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
+    cli.alone("resume chains --steps +5").end(1, &["its folder has no state from shortly before the end"]);
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
     // A run that has not finished is resumed without its run file, but not to another end.
     cli.stop("half", || cli.alone("run chains.toml --set method.ess=40000 --output half"));

@@ -348,7 +348,7 @@ fn zeros_of_large_sparse_counts_do_not_travel() {
     let bytes = runs.map(|(output, how)| {
         cli.mpirun(2, &format!("{run} {LDA}{how} --output {output}")).succeed(&[]);
         let traffic = cli.results(output).table("traffic").unwrap();
-        ["parts_of_sums_bytes", "sums_of_all_bytes"].map(|column| traffic.column(column).map_or(0.0, |column| column[0]))
+        ["parts_of_sums_bytes", "sums_by_all-reduce_bytes"].map(|column| traffic.column(column).map_or(0.0, |column| column[0]))
     });
     assert_eq!(cli.posterior("auto"), cli.posterior("all"));
     let array = 4.0 * 30_000.0 * 50.0;

@@ -1,7 +1,7 @@
 //! MNIST: chains that are coupled elastically beside one chain, and beside one whose gradients come from six workers; and descent.
 
 use super::super::dsvgd::sets::Set;
-use super::super::files::{Runs, find, settings, value};
+use super::super::files::{Runs, find, parse, settings, value};
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, Curves, curves};
 use super::super::recording::Recording;
@@ -10,6 +10,7 @@ use super::super::{Effort, Outcome};
 use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method};
+use mpibayes::config::Registry;
 use mpibayes::data::{Dataset, Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::AsyncSghmc;
 use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
@@ -227,28 +228,19 @@ impl Tuned {
     }
 }
 
-/// Doubles or halves the step size of each run as long as that makes it better, at most so many times. Of step sizes that are as good, such
-/// as those of runs that diverge, the smallest is the best.
+/// Finds the best step size of each run: doubled or halved as long as that makes it better, at most so many times. A step size that the program
+/// refuses, because the coupling would be unstable, is not the best.
 pub fn tuned(runs: &[Table], moves: u32, images: &Images, seconds: f64, steps: u64) -> Result<Vec<Tuned>> {
-    // What each run has found, by how often its step size was doubled.
-    let mut found = vec![BTreeMap::<i32, f64>::new(); runs.len()];
-    let best = |found: &BTreeMap<i32, f64>| found.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&doubled, _)| doubled);
-    for _ in 0..=moves {
-        let wanted: Vec<(usize, i32)> = (0..runs.len())
-            .flat_map(|place| {
-                let next = best(&found[place]).map_or(vec![0], |best| vec![best - 1, best + 1]);
-                next.into_iter().map(move |doubled| (place, doubled))
-            })
-            .filter(|(place, doubled)| !found[*place].contains_key(doubled))
-            .collect();
-        let judge = |&(place, doubled): &(usize, i32)| {
-            let run = with_step(&runs[place], 2_f64.powi(doubled))?;
-            Ok(mean_log(&race(&run, images, seconds, TUNING_SEED)?, steps))
-        };
-        for ((place, doubled), value) in wanted.iter().zip(side_by_side(&wanted, judge)?) {
-            found[*place].insert(*doubled, value);
+    let registry = Registry::default();
+    runs.iter().try_for_each(|run| parse(run, &registry).map(drop))?;
+    let judge = |&(place, doubled): &(usize, i32)| {
+        let run = with_step(&runs[place], 2_f64.powi(doubled))?;
+        if parse(&run, &registry).is_err() {
+            return Ok(GUESSING.ln());
         }
-    }
+        Ok(mean_log(&race(&run, images, seconds, TUNING_SEED)?, steps))
+    };
+    let found = climb(runs.len(), moves, |wanted| side_by_side(wanted, judge))?;
     let chosen = runs.iter().zip(&found).map(|(run, found)| {
         let doubled = best(found).ok_or("no step size was tried")?;
         let factor = 2_f64.powi(doubled);
@@ -256,6 +248,33 @@ pub fn tuned(runs: &[Table], moves: u32, images: &Images, seconds: f64, steps: u
         Ok(Tuned { run: with_step(run, factor)?, factor, tried: found.len(), is_at_edge })
     });
     chosen.collect()
+}
+
+/// What a run has found, by how often its step size was doubled.
+type Tried = BTreeMap<i32, f64>;
+
+/// How often the best step size was doubled. Of step sizes that are as good, such as those of runs that diverge, it is the smallest.
+fn best(tried: &Tried) -> Option<i32> {
+    tried.iter().min_by(|a, b| a.1.total_cmp(b.1)).map(|(&doubled, _)| doubled)
+}
+
+/// Tries the step sizes of the files, then those beside the best so far of each run, so many times. `judge` gets the runs and how often their step
+/// size is doubled.
+fn climb(runs: usize, moves: u32, judge: impl Fn(&[(usize, i32)]) -> Result<Vec<f64>>) -> Result<Vec<Tried>> {
+    let mut found = vec![Tried::new(); runs];
+    for _ in 0..=moves {
+        let wanted: Vec<(usize, i32)> = (0..runs)
+            .flat_map(|place| {
+                let next = best(&found[place]).map_or(vec![0], |best| vec![best - 1, best + 1]);
+                next.into_iter().map(move |doubled| (place, doubled))
+            })
+            .filter(|(place, doubled)| !found[*place].contains_key(doubled))
+            .collect();
+        for ((place, doubled), value) in wanted.iter().zip(judge(&wanted)?) {
+            found[*place].insert(*doubled, value);
+        }
+    }
+    Ok(found)
 }
 
 /// The mean over a run of the logarithm of a chain's own negative log-likelihood, at tenths of the steps. What has diverged is as good as
@@ -272,6 +291,7 @@ pub fn mean_log(course: &Path, steps: u64) -> f64 {
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = mnist()?;
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
+    // Evaluations, after each tenth of the steps, must coincide with exchanges, after each eighth step.
     let runs = shortened(files, if effort.is_quick() { 8 } else { 1 });
     let Some(first) = runs.first() else { return Err("no run file".into()) };
     let (batch, steps): (usize, _) = (value(first, "method.batch")?, steps_of_worker(first)?);
@@ -425,4 +445,28 @@ const MARGIN: f64 = 0.05;
 /// The first rows of a shard.
 fn first_rows(shard: &Shard<f32>, rows: usize) -> Shard<f32> {
     Shard::new(shard.x().slice(ndarray::s![..rows, ..]).to_owned(), shard.y().slice(ndarray::s![..rows]).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn step_sizes_are_doubled_or_halved_until_that_no_longer_helps() {
+        // Best at 1/4, at 4, and as good as guessing everywhere.
+        let value = |run: usize, doubled: i32| match run {
+            0 => f64::from((doubled + 2).abs()),
+            1 => f64::from((doubled - 2).abs()),
+            _ => 1.0,
+        };
+        let judge = |wanted: &[(usize, i32)]| Ok(wanted.iter().map(|&(run, doubled)| value(run, doubled)).collect());
+        let found = climb(3, 4, judge).unwrap();
+        assert_eq!((best(&found[0]), best(&found[1])), (Some(-2), Some(2)));
+        // Nothing beyond the neighbors of the best is tried.
+        assert_eq!(found[0].keys().copied().collect::<Vec<_>>(), [-3, -2, -1, 0, 1]);
+        // It moves down as long as it may.
+        assert_eq!(best(&found[2]), Some(-4));
+        assert_eq!(best(&climb(1, 0, judge).unwrap()[0]), Some(0));
+    }
 }

@@ -7,7 +7,7 @@ use super::super::pictures::{Chart, Curves, curves};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use super::networks::{
-    GUESSING, Images, Path, gradient_seconds, mean_log, race, shortened, steps_of_worker, tuned, with, with_step,
+    GUESSING, Images, Path, Tuned, gradient_seconds, mean_log, race, shortened, steps_of_worker, tuned, with, with_step,
 };
 use mpibayes::cluster::BoxError;
 use toml::Table;
@@ -18,8 +18,10 @@ type Result<T, E = BoxError> = std::result::Result<T, E>;
 const JUDGED: usize = 500;
 /// The maximum number of times that a step size is doubled or halved.
 const MOVES: u32 = 3;
+/// Step sizes are compared by runs that are so many times shorter.
+const TUNING_SHARE: u64 = 2;
 /// The maximum number of seeds, because a run of six chains takes minutes.
-const SEEDS: u64 = 5;
+const SEEDS: u64 = 3;
 /// The runs of the files, in their order.
 const NAMES: [&str; 3] = ["SGHMC, one chain", "asynchronous SGHMC, s = 8", "EC-SGHMC, s = 8"];
 
@@ -39,20 +41,23 @@ const OWN_START: &str = "method.same_start=false";
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = Images::new(&Set::cifar(JUDGED)?)?.with_first_tests(JUDGED);
     let seeds: Vec<u64> = (1..=effort.seeds.min(SEEDS)).collect();
-    let runs = shortened(files, effort.share);
+    // Evaluations, after each tenth of the steps, must coincide with exchanges, after each eighth step.
+    let (share, tuning_share, moves) = if effort.is_quick() { (4, 4, 0) } else { (1, TUNING_SHARE, MOVES) };
+    let runs = shortened(files, share);
     let [one, _, coupled] = runs.as_slice() else { return Err("three runs are needed".into()) };
     let steps = steps_of_worker(one)?;
     let seconds = gradient_seconds(&images, one)?;
 
-    let tuned = tuned(&runs, if effort.is_quick() { 0 } else { MOVES }, &images, seconds, steps)?;
-    let runs: Vec<&Table> = tuned.iter().map(|tuned| &tuned.run).collect();
+    let tuned = tuned(&shortened(files, tuning_share), moves, &images, seconds, steps * share / tuning_share)?;
+    let with_best = |(run, tuned): (&Table, &Tuned)| with_step(run, tuned.factor);
+    let runs = runs.iter().zip(&tuned).map(with_best).collect::<Result<Vec<_>>>()?;
     let references = REFERENCES.iter().map(|(_, settings)| {
         let tuned = with_step(coupled, tuned[NAMES.len() - 1].factor)?;
         settings.iter().try_fold(tuned, |run, setting| with(&run, setting))
     });
     let references = references.collect::<Result<Vec<_>>>()?;
 
-    let judged = runs.iter().flat_map(|run| seeds.iter().map(|&seed| (*run, seed)));
+    let judged = runs.iter().flat_map(|run| seeds.iter().map(move |&seed| (run, seed)));
     let jobs: Vec<(&Table, u64)> = judged.chain(references.iter().map(|run| (run, seeds[0]))).collect();
     let found = side_by_side(&jobs, |&(run, seed)| race(run, &images, seconds, seed))?;
     let (judged, of_references) = found.split_at(runs.len() * seeds.len());

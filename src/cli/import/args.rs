@@ -223,9 +223,11 @@ impl OutputArgs {
         for folder in inputs.iter().filter(|input| input.is_dir()) {
             let canonical = folder.canonicalize().with_context(|| folder.display().to_string())?;
             let absolute = std::path::absolute(output).with_context(|| output.display().to_string())?;
-            // Of the folders above the output, the first that exists.
-            let existing = absolute.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
-            if existing.is_some_and(|folder| folder.starts_with(&canonical)) {
+            let inside = |place: &Path| place.canonicalize().is_ok_and(|place| place.starts_with(&canonical));
+            // In a/../b.h5, the folder a is not above the output.
+            let above: Vec<&Path> = absolute.ancestors().skip(1).collect();
+            let last = above.iter().position(|folder| folder.ends_with("..")).unwrap_or(above.len());
+            if above.iter().take(last + 1).any(|folder| inside(folder)) {
                 bail!("{}: the output lies in the input folder {}: write it elsewhere", output.display(), folder.display());
             }
         }

@@ -125,7 +125,7 @@ fn run_typed<N: Number>(
     let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
     let workers = match Workers::start(worker, options.threads) {
         Ok(workers) => workers,
-        Err(cause) => abort_job(world, &mut transport.wire, activity.fault(cause)),
+        Err(cause) => abort_job(world, &mut transport.wire, Fault { who: "driver".into(), ..activity.fault(cause) }),
     };
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)

@@ -75,8 +75,8 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Saves the states of this rank's agents, and its transfers, with the bodies of those of these requests. The inner error is that of the store:
-    /// the run continues without this checkpoint.
+    /// Saves the states of this rank's agents and its transfers; the bodies only of transfers whose request is in `saved_here`. The inner error is
+    /// that of the store: the run continues without this checkpoint.
     fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
         let fault = &RefCell::new(None);
         let mut ids = Vec::with_capacity(self.agents.len());

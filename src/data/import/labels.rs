@@ -63,19 +63,20 @@ impl Labels {
         }
         let numbers: Option<Vec<f64>> =
             self.names.iter().map(|name| name.parse::<f64>().ok().filter(|number| number.is_finite())).collect();
+        let whole: Vec<Option<i128>> = self.names.iter().map(|name| name.parse().ok()).collect();
+        let differ = |a: Option<i128>, b: Option<i128>| a.is_some() && b.is_some() && a != b;
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         match &numbers {
+            // Of whole numbers above 2^53, different ones may become the same floating-point number.
             Some(numbers) => {
-                order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b]).then_with(|| self.names[a].cmp(&self.names[b])));
+                let number_and_whole = |a: &usize, b: &usize| numbers[*a].total_cmp(&numbers[*b]).then(whole[*a].cmp(&whole[*b]));
+                order.sort_by(number_and_whole);
             }
             None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
         }
         if let Some(numbers) = numbers
-            && let Some(pair) = order.windows(2).find(|pair| {
-                // Of whole numbers above 2^53, different ones may become the same floating-point number.
-                let are_different = || differ_as_whole_numbers(&self.names[pair[0]], &self.names[pair[1]]);
-                numbers[pair[0]] == numbers[pair[1]] && !are_different()
-            })
+            && let Some(pair) =
+                order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]] && !differ(whole[pair[0]], whole[pair[1]]))
         {
             let (one, other) = (&self.names[pair[0]], &self.names[pair[1]]);
             let what = format!("the labels {one:?} and {other:?} are the same number written in two ways: write it in one way");
@@ -108,10 +109,6 @@ impl Labels {
     }
 }
 
-fn differ_as_whole_numbers(one: &str, other: &str) -> bool {
-    matches!((one.parse::<i128>(), other.parse::<i128>()), (Ok(one), Ok(other)) if one != other)
-}
-
 /// The error for a test row of a class that the training rows do not have.
 pub(crate) fn unknown_label(label: &str, path: &Path, place: Place) -> DataError {
     let what = format!("the test row's label {label:?} does not occur in the training data: a model cannot know this class");
@@ -138,6 +135,10 @@ mod tests {
         // Above 2^53 they are the same floating-point number.
         let large = ["9007199254740993", "9007199254740992"];
         assert_eq!(sorted(&large).unwrap().0, [large[1], large[0]]);
+        let negative = ["-9007199254740992", "-9007199254740993"];
+        assert_eq!(sorted(&negative).unwrap().0, [negative[1], negative[0]]);
+        let twice = ["+9007199254740993", "9007199254740992", "9007199254740993"];
+        assert!(sorted(&twice).unwrap_err().to_string().contains("two ways"));
     }
 
     #[test]
