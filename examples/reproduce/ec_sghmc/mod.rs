@@ -92,8 +92,8 @@ pub const ROWS: &[Row] = &[
                 diverged is as good as guessing.",
         differs: "640 steps of each worker, about one epoch, so that only the descent is compared, on a simulated cluster of equally fast ranks, \
                   where the paper has seconds: with s = 1 its messages of 5 MB double the time of a step, so that by seconds asynchronous SGHMC is behind one chain for the \
-                  first 3 of that chain's 5 seconds, and so are coupled chains for the first 2.5. Only our bound of a half is undecided: that coupled chains lose less than asynchronous SGHMC, .53 against \
-                  1.10, is beyond doubt. Steps that the program refuses, because the coupling would be unstable, count as guessing. s counts the gradients of a worker at one state, so that with s = 8 a gradient of asynchronous \
+                  first 3 of that chain's 5 seconds, and so are coupled chains for the first 2.5. Only our bound of a half is undecided: that coupled chains lose less than asynchronous SGHMC, .52 against \
+                  1.07, is beyond doubt. Steps that the program refuses, because the coupling would be unstable, count as guessing. s counts the gradients of a worker at one state, so that with s = 8 a gradient of asynchronous \
                   SGHMC is 26 updates old on average; 2,000 test images, which also choose the steps; prior precision, V and κ are ours and \
                   not tuned.",
         files: &["ec-sghmc/fig2-left-one", "ec-sghmc/fig2-left"],
