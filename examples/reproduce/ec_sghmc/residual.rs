@@ -31,6 +31,8 @@ const REFERENCES: [(&str, &[&str]); 3] = [
     ("momentum descent, six networks", &[WITHOUT_NOISE, ALONE, OWN_START]),
     ("momentum descent with filter response normalization, six networks", &[NORMALIZED, SMOOTH, WITHOUT_NOISE, ALONE, OWN_START]),
 ];
+/// The network of the quick version.
+const SHALLOW: &str = "model.depth=8";
 const NORMALIZED: &str = "model.normalization=\"filter_response\"";
 const SMOOTH: &str = "model.activation=\"swish\"";
 const WITHOUT_NOISE: &str = "method.noise=false";
@@ -43,12 +45,16 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let seeds: Vec<u64> = (1..=effort.seeds.min(SEEDS)).collect();
     // Evaluations, after each tenth of the steps, must coincide with exchanges, after each eighth step.
     let (share, tuning_share, moves) = if effort.is_quick() { (4, 4, 0) } else { (1, TUNING_SHARE, MOVES) };
-    let runs = shortened(files, share);
+    let shortened = |share| -> Result<Vec<Table>> {
+        let runs = shortened(files, share);
+        if effort.is_quick() { runs.iter().map(|run| with(run, SHALLOW)).collect() } else { Ok(runs) }
+    };
+    let runs = shortened(share)?;
     let [one, _, coupled] = runs.as_slice() else { return Err("three runs are needed".into()) };
     let steps = steps_of_worker(one)?;
     let seconds = gradient_seconds(&images, one)?;
 
-    let tuned = tuned(&shortened(files, tuning_share), moves, &images, seconds, steps * share / tuning_share)?;
+    let tuned = tuned(&shortened(tuning_share)?, moves, &images, seconds, steps * share / tuning_share)?;
     let with_best = |(run, tuned): (&Table, &Tuned)| with_step(run, tuned.factor);
     let runs = runs.iter().zip(&tuned).map(with_best).collect::<Result<Vec<_>>>()?;
     let references = REFERENCES.iter().map(|(_, settings)| {
@@ -89,10 +95,11 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         vec![Chart::new("", "steps of each worker", label, lines(0)), Chart::new("", "simulated seconds", label, lines(1))];
     let (mean, error) = mean_and_error(&difference);
     let caption = format!(
-        "{} images of CIFAR-10, ResNet-32 without normalization, batch {}, prior precision {}, V = {}, κ = {:e}; a gradient takes {:.0} ms. NLL: \
+        "{} images of CIFAR-10, ResNet-{} without normalization, batch {}, prior precision {}, V = {}, κ = {:e}; a gradient takes {:.0} ms. NLL: \
          mean negative log-likelihood of {JUDGED} test images; what has diverged is as good as guessing; asynchronous less coupled chains \
          {mean:.3} ± {error:.3}; {}.",
         images.train.rows(),
+        value::<u32>(one, "model.depth")?,
         value::<usize>(one, "method.batch")?,
         value::<f64>(one, "model.prior_precision")?,
         value::<f64>(one, "method.friction")?,
