@@ -42,6 +42,11 @@ pub fn observe_faults(observer: impl Fn(&Fault) + Send + 'static) {
 }
 
 impl Fault {
+    /// A failure of what carries messages and work between ranks and threads, rather than of the server or an agent.
+    pub(super) fn of_driver(method: &str, rank: Rank, cause: String) -> Self {
+        Self { rank, who: "driver".into(), activity: format!("{method} exchanging messages"), cause }
+    }
+
     /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts, and shows the fault to the observer.
     pub(super) fn print(&self) {
         crate::log::print_error(&self.to_string());

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erase_shared};
-use super::fault::{self, Action, Activity, Fault};
+use super::fault::{self, Fault};
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
@@ -69,9 +69,7 @@ fn run_typed<N: Number>(
         thread: 0,
     };
     let mut short_work = ShortWork::new(worker.clone());
-    let activity = Activity { method: node.method(), rank: 0, agent: None, action: Action::Communicating };
-    let workers =
-        Workers::start(worker, options.threads).map_err(|cause| Fault { who: "driver".into(), ..activity.fault(cause) })?;
+    let workers = Workers::start(worker, options.threads).map_err(|cause| Fault::of_driver(node.method(), 0, cause))?;
     let mut began = Instant::now();
     loop {
         node.usage.seconds += began.elapsed().as_secs_f64();

@@ -115,7 +115,7 @@ pub const ROWS: &[Row] = &[
                   paper has seconds; at most three seeds, which decide nothing unless the difference is some seven standard errors; prior precision \
                   100, where fig2-left has 1e-5. V and κ are ours and not tuned. A likelihood of 2.3026 is that of guessing. The references have one seed and the step of the coupled chains: they are not tuned.",
         files: &["ec-sghmc/fig2-right-one", "ec-sghmc/fig2-right"],
-        run: residual::figure2,
+        run: residual::figure2_right,
     },
     Row {
         id: "eamsgd",

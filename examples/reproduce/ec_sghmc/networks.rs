@@ -259,8 +259,11 @@ fn best(tried: &Tried) -> Option<i32> {
 }
 
 /// Tries the step sizes of the files, then those beside the best so far of each run, so many times. `judge` gets the runs and how often their step
-/// size is doubled.
+/// size is doubled. Without moves there is nothing to choose from, and nothing is judged.
 fn climb(runs: usize, moves: u32, judge: impl Fn(&[(usize, i32)]) -> Result<Vec<f64>>) -> Result<Vec<Tried>> {
+    if moves == 0 {
+        return Ok(vec![Tried::from([(0, f64::NAN)]); runs]);
+    }
     let mut found = vec![Tried::new(); runs];
     for _ in 0..=moves {
         let wanted: Vec<(usize, i32)> = (0..runs)

@@ -40,7 +40,7 @@ const ALONE: &str = "method.coupling=0.0";
 const OWN_START: &str = "method.same_start=false";
 
 /// Fig. 2, right.
-pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
+pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let images = Images::new(&Set::cifar(JUDGED)?)?.with_first_tests(JUDGED);
     let seeds: Vec<u64> = (1..=effort.seeds.min(SEEDS)).collect();
     // Evaluations, after each tenth of the steps, must coincide with exchanges, after each eighth step.

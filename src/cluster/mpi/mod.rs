@@ -122,10 +122,9 @@ fn run_typed<N: Number>(
     };
     let mut short_work = ShortWork::new(worker.clone());
     let is_main_at_work = short_work.is_under_way();
-    let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
     let workers = match Workers::start(worker, options.threads) {
         Ok(workers) => workers,
-        Err(cause) => abort_job(world, &mut transport.wire, Fault { who: "driver".into(), ..activity.fault(cause) }),
+        Err(cause) => abort_job(world, &mut transport.wire, Fault::of_driver(node.method(), rank, cause)),
     };
     let report = workers.report.clone();
     // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
@@ -143,6 +142,7 @@ fn run_typed<N: Number>(
         }
     }));
     // A panic of the engine itself must not unwind past here: that would finalize MPI, which waits for the other ranks forever.
+    let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
     let result = guard(activity, || {
         Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &mut short_work, &clock, recorder)))
     });
@@ -195,7 +195,7 @@ impl<N: Number> Transport<N> {
 /// Advances collective communication; returns whether there was any.
 fn progress_collectives<N: Number>(node: &mut Node<N>, transport: &mut Transport<N>) -> Result<bool, Fault> {
     let (rank, method) = (transport.wire.rank(), node.method());
-    let fault = |cause| wire_fault(method, rank, cause);
+    let fault = |cause| Fault::of_driver(method, rank, cause);
     let mut busy = false;
     if let Some(broadcasts) = &mut transport.broadcasts {
         for packet in node.broadcasts.iter_mut().flat_map(|waiting| waiting.drain(..)) {
@@ -243,7 +243,7 @@ fn event_loop<N: Number>(
     let mut backoff = Backoff::new(transport.wire.size());
     let mut outcome = None;
     let (rank, method) = (transport.wire.rank(), node.method());
-    let fault = |cause| wire_fault(method, rank, cause);
+    let fault = |cause| Fault::of_driver(method, rank, cause);
     let mut since = Instant::now();
     let mut idle_since = None;
     loop {
@@ -311,10 +311,6 @@ fn note_idle<N: Number>(node: &Node<N>, idle_since: &mut Option<Instant>, is_idl
     } else if let Some(since) = idle_since.take().filter(|since| began.duration_since(*since) >= SHORTEST_WAIT) {
         timeline.add_until(Doing::Idle, 0, None, None, (since, began));
     }
-}
-
-fn wire_fault(method: &str, rank: u32, cause: String) -> Fault {
-    Fault { rank, who: "driver".into(), activity: format!("{method} exchanging messages"), cause }
 }
 
 /// Ends the job: rank 0 prints the first fault and aborts; another rank sends the fault to rank 0 and waits a while for that.

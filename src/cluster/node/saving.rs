@@ -103,15 +103,14 @@ impl<N: Number> Node<N> {
             });
             transfers.push((request, transfer.to.clone(), encoding));
         }
+        let wanted = states.len();
         let stored = match &self.states {
             Some(store) => guard(self.activity(None, Action::Saving), || Ok(store.save(states)))?,
             None => in_memory(states),
         };
-        let wanted = ids.len() + transfers.iter().filter(|(_, _, encoding)| encoding.is_some()).count();
         let mut stored = match stored {
             Ok(stored) if stored.len() != wanted => {
-                let cause = format!("{} states were to be saved, and {} were", wanted, stored.len());
-                return Ok(Err(format!("rank {}: {cause}", self.rank)));
+                return Ok(Err(format!("rank {}: {wanted} states were to be saved, and {} were", self.rank, stored.len())));
             }
             Ok(stored) => stored.into_iter(),
             Err(NotSaved::State(cause)) => {

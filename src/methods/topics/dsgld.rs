@@ -1,7 +1,7 @@
 //! D-SGLD for topic models: chains that travel between shards of documents, updated by stochastic gradient Riemannian Langevin dynamics.
 //!
 //! This file has the settings. The engine is [`chains::dsgld`](crate::methods::chains::dsgld); the update is
-//! [`transitions::sgrld`](crate::methods::transitions::sgrld).
+//! [`Sgrld`](crate::methods::transitions::Sgrld).
 
 use super::evaluation::MAX_ARRAYS;
 use super::problem::TopicProblem;
