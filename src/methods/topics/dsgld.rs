@@ -1,7 +1,6 @@
 //! D-SGLD for topic models: chains that travel between shards of documents, updated by stochastic gradient Riemannian Langevin dynamics.
 //!
-//! This file has the settings. The engine is [`chains::dsgld`](crate::methods::chains::dsgld); the update is
-//! [`Sgrld`](crate::methods::transitions::Sgrld).
+//! This file has the settings. The engine is [`chains::dsgld`](crate::methods::chains::dsgld); the update is [`Sgrld`].
 
 use super::evaluation::MAX_ARRAYS;
 use super::problem::TopicProblem;
