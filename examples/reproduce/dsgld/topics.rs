@@ -212,6 +212,8 @@ struct Run {
     slow: f64,
     /// Whether fast agents make as many more updates.
     balanced: bool,
+    /// How often predictions are judged.
+    evaluations: u64,
 }
 
 /// The files that topic rows share.
@@ -378,7 +380,7 @@ impl Corpus {
             Ok(if agent == 0 { corpus.held_out.clone() } else { HeldOut { observed: none(), scored: none() } })
         };
         TopicEvaluation {
-            every: (run.rounds() / 20).max(1),
+            every: (run.rounds() / run.evaluations).max(1),
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
@@ -463,7 +465,7 @@ impl Run {
         };
         let (agents, model) = (value(file, "agents")?, settings(file, "model")?);
         let model: LdaSettings = model;
-        Ok(Self { documents: DOCUMENTS, true_topics: model.topics, agents, model, how, slow: 1.0, balanced: false })
+        Ok(Self { documents: DOCUMENTS, true_topics: model.topics, agents, model, how, slow: 1.0, balanced: false, evaluations: 20 })
     }
 
     fn rounds(&self) -> u64 {
@@ -490,8 +492,12 @@ impl Run {
         with
     }
 
+    /// The quick versions have a tenth of the rounds and a quarter of the evaluations, which take most of their time.
     fn shortened(&self, effort: Effort) -> Self {
-        self.with_rounds((self.rounds() / effort.share).max(10))
+        if !effort.is_quick() {
+            return self.clone();
+        }
+        Self { evaluations: self.evaluations / 4, ..self.with_rounds((self.rounds() / 10).max(4)) }
     }
 
     /// The same with so many chains, in so many groups if they are coupled.
