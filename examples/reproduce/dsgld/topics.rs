@@ -465,7 +465,16 @@ impl Run {
         };
         let (agents, model) = (value(file, "agents")?, settings(file, "model")?);
         let model: LdaSettings = model;
-        Ok(Self { documents: DOCUMENTS, true_topics: model.topics, agents, model, how, slow: 1.0, balanced: false, evaluations: 20 })
+        Ok(Self {
+            documents: DOCUMENTS,
+            true_topics: model.topics,
+            agents,
+            model,
+            how,
+            slow: 1.0,
+            balanced: false,
+            evaluations: 20,
+        })
     }
 
     fn rounds(&self) -> u64 {

@@ -73,9 +73,34 @@ impl Images {
     }
 }
 
-/// How a run went: at the evaluations the steps of each worker, seconds, and the negative log-likelihoods of the averaged predictions
-/// and of a chain's own.
-pub type Path = Vec<[f64; 4]>;
+/// How a run went, evaluation by evaluation.
+pub type Path = Vec<Evaluated>;
+
+/// An evaluation. The NLL is the mean negative log-likelihood of the test images.
+#[derive(Clone, Copy)]
+pub struct Evaluated {
+    /// Of each worker.
+    pub steps: f64,
+    pub seconds: f64,
+    /// The mean over chains of the NLL of a chain's own predictions.
+    pub own_nll: f64,
+    pub of_average: OfAverage,
+}
+
+impl Evaluated {
+    fn is_at(&self, step: u64) -> bool {
+        (self.steps - step as f64).abs() < 0.5
+    }
+}
+
+/// What the predictions that are averaged over chains are worth.
+#[derive(Clone, Copy)]
+pub struct OfAverage {
+    pub nll: f64,
+    pub accuracy: f64,
+    /// The expected calibration error.
+    pub ece: f64,
+}
 
 /// The seed of the runs that choose step sizes; none that is judged has it.
 const TUNING_SEED: u64 = 1001;
@@ -136,8 +161,12 @@ where
     }
     let point = |row: &Row| {
         let value = |name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
-        let (averaged, own) = (-value("log_likelihood"), -value("particle_log_likelihood"));
-        [row.step as f64 * steps_of_round, value("seconds"), averaged, own]
+        Evaluated {
+            steps: row.step as f64 * steps_of_round,
+            seconds: value("seconds"),
+            own_nll: -value("particle_log_likelihood"),
+            of_average: OfAverage { nll: -value("log_likelihood"), accuracy: value("accuracy"), ece: value("ece") },
+        }
     };
     Ok(recording.table("metrics").map(point).collect())
 }
@@ -284,8 +313,8 @@ fn climb(runs: usize, moves: u32, judge: impl Fn(&[(usize, i32)]) -> Result<Vec<
 /// guessing.
 pub fn mean_log(course: &Path, steps: u64) -> f64 {
     let judged = (1..=10).map(|at| {
-        let there = |point: &&[f64; 4]| (point[0] - (at * steps / 10) as f64).abs() < 0.5 && point[3].is_finite();
-        course.iter().find(there).map_or(GUESSING, |point| point[3].min(GUESSING)).ln()
+        let there = |point: &&Evaluated| point.is_at(at * steps / 10) && point.own_nll.is_finite();
+        course.iter().find(there).map_or(GUESSING, |point| point.own_nll.min(GUESSING)).ln()
     });
     judged.sum::<f64>() / 10.0
 }
@@ -307,11 +336,10 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let found = side_by_side(&jobs, |&(run, seed)| race(run, &images, seconds, seed))?;
     let of = |place: usize| &found[place * seeds.len()..(place + 1) * seeds.len()];
     // After as many steps of each worker.
-    let at_step = |place: usize, step: u64, column: usize| -> Vec<f64> {
-        let there = |at: &&[f64; 4]| (at[0] - step as f64).abs() < 0.5 && at[column].is_finite();
-        of(place).iter().map(|course| course.iter().find(there).map_or(GUESSING, |at| at[column].min(GUESSING))).collect()
+    let at_step = |place: usize, step: u64, nll: fn(&Evaluated) -> f64| -> Vec<f64> {
+        let there = |at: &&Evaluated| at.is_at(step) && nll(at).is_finite();
+        of(place).iter().map(|course| course.iter().find(there).map_or(GUESSING, |at| nll(at).min(GUESSING))).collect()
     };
-    let half = |place: usize| at_step(place, steps / 2, 3);
     let mut case = Case::default();
     let [one, async_1, async_8, ec_1, ec_8] = [0, 1, 2, 3, 4].map(|place| of(place).iter().map(mean_log).collect::<Vec<f64>>());
     case.above("one chain less asynchronous SGHMC with s = 1", minus(&one, &async_1), 0.0);
@@ -324,18 +352,18 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         case.tells(format!("{name}: step size"), tuned.step()?, "");
     }
     for (place, name) in names.iter().enumerate() {
-        case.shows(format!("{name}: a chain's own NLL, half-way"), &half(place), "");
-        case.shows(format!("{name}: in the end"), &at_step(place, steps, 3), "");
-        case.shows(format!("{name}: of the averaged predictions in the end"), &at_step(place, steps, 2), "");
+        case.shows(format!("{name}: a chain's own NLL, half-way"), &at_step(place, steps / 2, |at| at.own_nll), "");
+        case.shows(format!("{name}: in the end"), &at_step(place, steps, |at| at.own_nll), "");
+        case.shows(format!("{name}: of the averaged predictions in the end"), &at_step(place, steps, |at| at.of_average.nll), "");
     }
-    let lines = |x: usize| -> Curves {
-        let line = |course: &Path| course.iter().map(|at| (at[x], at[3])).collect();
+    let lines = |x: fn(&Evaluated) -> f64| -> Curves {
+        let line = |course: &Path| course.iter().map(|at| (x(at), at.own_nll)).collect();
         names.iter().enumerate().map(|(place, name)| (name.clone(), of(place).iter().map(line).collect())).collect()
     };
     let label = "test NLL of a chain";
     let charts = vec![
-        Chart::new("", "steps of each worker", label, lines(0)).within(0.1, 0.8),
-        Chart::new("", "simulated seconds", label, lines(1)).within(0.1, 0.8),
+        Chart::new("", "steps of each worker", label, lines(|at| at.steps)).within(0.1, 0.8),
+        Chart::new("", "simulated seconds", label, lines(|at| at.seconds)).within(0.1, 0.8),
     ];
     let caption = format!(
         "MNIST, 784-800-800-10, batch {batch}, prior precision 1e-5, V = {}, κ = {:e}; a gradient takes {:.1} ms. NLL: mean \
@@ -407,7 +435,7 @@ pub fn without_noise(effort: Effort, files: &[Runs]) -> Result<Outcome> {
             judged(method, &problem, &testing, every, period, |_| 1.0, seed)
         };
         // What has diverged is not the best.
-        Ok(course?.last().map(|at| at[3]).filter(|loss| loss.is_finite()).unwrap_or(GUESSING))
+        Ok(course?.last().map(|at| at.own_nll).filter(|loss| loss.is_finite()).unwrap_or(GUESSING))
     };
     let mut case = Case::default();
     let mut logs = Vec::new();

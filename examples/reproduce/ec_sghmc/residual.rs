@@ -7,7 +7,8 @@ use super::super::pictures::{Chart, Curves, curves};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use super::networks::{
-    GUESSING, Images, Path, Tuned, gradient_seconds, mean_log, race, shortened, steps_of_worker, tuned, with, with_step,
+    Evaluated, GUESSING, Images, OfAverage, Path, Tuned, gradient_seconds, mean_log, race, shortened, steps_of_worker, tuned,
+    with, with_step,
 };
 use mpibayes::cluster::BoxError;
 use toml::Table;
@@ -76,23 +77,30 @@ pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     case.shows("asynchronous SGHMC less EC-SGHMC", &difference, "");
     for (place, name) in NAMES.iter().enumerate() {
         case.tells(format!("{name}: step size"), tuned[place].step()?, "");
-        let last = |column: usize| of(place).iter().map(|course| end(course, column)).collect::<Vec<f64>>();
-        case.shows(format!("{name}: a chain's own NLL in the end"), &last(3), "");
-        case.shows(format!("{name}: of the averaged predictions"), &last(2), "");
+        let ends = of(place).iter().map(|course| end(course)).collect::<Vec<Evaluated>>();
+        let all = |of: fn(&Evaluated) -> f64| ends.iter().map(of).collect::<Vec<f64>>();
+        case.shows(format!("{name}: a chain's own NLL in the end"), &all(|end| end.own_nll), "");
+        case.shows(format!("{name}: of the averaged predictions"), &all(|end| end.of_average.nll), "");
+        case.shows(format!("{name}: accuracy of these"), &all(|end| end.of_average.accuracy), "");
+        case.shows(format!("{name}: expected calibration error"), &all(|end| end.of_average.ece), "");
     }
     for ((name, _), course) in REFERENCES.iter().zip(of_references) {
-        let both = format!("{:.3}; of the averaged predictions {:.3}", end(course, 3), end(course, 2));
-        case.tells(format!("{name}, one seed: own NLL in the end"), both, "");
+        let Evaluated { own_nll, of_average: OfAverage { nll, accuracy, ece }, .. } = end(course);
+        let all =
+            format!("{own_nll:.3}; of the averaged predictions {nll:.3}, accuracy {accuracy:.3}, calibration error {ece:.3}");
+        case.tells(format!("{name}, one seed: own NLL in the end"), all, "");
     }
-    let lines = |x: usize| -> Curves {
-        let line = |course: &Path| course.iter().map(|at| (at[x], at[3].min(GUESSING))).collect();
+    let lines = |x: fn(&Evaluated) -> f64| -> Curves {
+        let line = |course: &Path| course.iter().map(|at| (x(at), at.own_nll.min(GUESSING))).collect();
         let judged = NAMES.iter().enumerate().map(|(place, name)| (name.to_string(), of(place).iter().map(line).collect()));
         let others = REFERENCES.iter().zip(of_references).map(|((name, _), course)| (name.to_string(), vec![line(course)]));
         judged.chain(others).collect()
     };
     let label = "test NLL of a chain";
-    let charts =
-        vec![Chart::new("", "steps of each worker", label, lines(0)), Chart::new("", "simulated seconds", label, lines(1))];
+    let charts = vec![
+        Chart::new("", "steps of each worker", label, lines(|at| at.steps)),
+        Chart::new("", "simulated seconds", label, lines(|at| at.seconds)),
+    ];
     let (mean, error) = mean_and_error(&difference);
     let caption = format!(
         "{} images of CIFAR-10, ResNet-{} without normalization, batch {}, prior precision {}, V = {}, κ = {:e}; a gradient takes {:.0} ms. NLL: \
@@ -110,7 +118,11 @@ pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Six workers on CIFAR-10", charts, &caption))))
 }
 
-/// A number at the end of a run.
-fn end(course: &Path, column: usize) -> f64 {
-    course.last().map(|at| at[column]).filter(|value| value.is_finite()).map_or(GUESSING, |value| value.min(GUESSING))
+/// The last evaluation of a run; what has diverged is as good as guessing.
+fn end(course: &Path) -> Evaluated {
+    let guessing = OfAverage { nll: GUESSING, accuracy: 0.1, ece: 0.0 };
+    let last = course.last().copied().filter(|at| at.own_nll.is_finite() && at.of_average.nll.is_finite());
+    let last = last.unwrap_or(Evaluated { steps: f64::NAN, seconds: f64::NAN, own_nll: GUESSING, of_average: guessing });
+    let of_average = if last.of_average.nll < GUESSING { last.of_average } else { guessing };
+    Evaluated { own_nll: last.own_nll.min(GUESSING), of_average, ..last }
 }
