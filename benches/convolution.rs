@@ -4,7 +4,7 @@
 
 use mpibayes::kernels::convolution::{Convolution, ImageLayout, LANES};
 use mpibayes::models::convolutional::{Activation, Normalization, ResnetSettings};
-use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
+use mpibayes::models::{Batch, Buffer, DataSchema, Model, Output, Scratch};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::vector::{SimdKernel, SimdLevel, dispatch, multiply_add};
 use ndarray::linalg::general_mat_mul;
@@ -13,6 +13,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 const BATCH: usize = 128;
+
 /// Independent chains of fused multiply-adds: what the arithmetic of a core can reach.
 struct Peak {
     repeats: usize,
@@ -91,8 +92,9 @@ fn median(mut call: impl FnMut()) -> f64 {
     seconds[seconds.len() / 2]
 }
 
-fn normals(len: usize) -> Vec<f32> {
-    let mut numbers = vec![0.0; len];
+/// Random numbers in memory as models have it.
+fn normals(len: usize) -> Buffer<f32> {
+    let mut numbers = Scratch::new().take(len);
     Seed(1).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut numbers);
     numbers
 }
@@ -108,19 +110,20 @@ fn main() {
     for (channels, side) in [(16, 32), (32, 16), (64, 8)] {
         let image = ImageLayout { height: side, width: side, channels, border: 1 };
         let layer = Convolution::new((channels, image), channels, 3, 1, 1);
-        let (input, mut output) = (normals(BATCH * image.len()), vec![0.0; BATCH * layer.output().len()]);
-        let filters = normals(layer.weights());
-        let mut packed = vec![[0.0; LANES]; layer.packed_len()];
-        let (mut input_gradient, mut gradient) = (input.clone(), packed.clone());
+        let (input, mut output) = (normals(BATCH * image.len()), normals(BATCH * layer.output().len()));
+        let (filters, mut input_gradient) = (normals(layer.weights()), normals(BATCH * image.len()));
+        let (mut packed, mut gradient) = (normals(LANES * layer.packed_len()), normals(LANES * layer.packed_len()));
+        let (packed, gradient) = (packed.as_chunks_mut().0, gradient.as_chunks_mut().0);
         let flops = 2e-9 * (BATCH * layer.products()) as f64;
-        layer.pack(&filters, &mut packed);
-        let forward = fastest(|| layer.forward(&packed, &input, black_box(&mut output)));
-        let of_filters = fastest(|| layer.add_filter_gradient(&input, &output, black_box(&mut gradient)));
-        layer.pack_for_gradient(&filters, &mut packed);
-        let of_input = fastest(|| layer.input_gradient(&packed, &output, black_box(&mut input_gradient), false));
+        layer.pack(&filters, packed);
+        let forward = fastest(|| layer.forward(packed, &input, black_box(&mut output)));
+        let of_filters = fastest(|| layer.add_filter_gradient(&input, &output, black_box(&mut *gradient)));
+        layer.pack_for_gradient(&filters, packed);
+        let of_input = fastest(|| layer.input_gradient(packed, &output, black_box(&mut input_gradient), false));
         let rows =
-            Array2::from_shape_vec((BATCH * side * side, 9 * channels), normals(BATCH * side * side * 9 * channels)).unwrap();
-        let weights = Array2::from_shape_vec((9 * channels, channels), filters).unwrap();
+            Array2::from_shape_vec((BATCH * side * side, 9 * channels), normals(BATCH * side * side * 9 * channels).to_vec())
+                .unwrap();
+        let weights = Array2::from_shape_vec((9 * channels, channels), filters.to_vec()).unwrap();
         let mut sums = Array2::zeros((BATCH * side * side, channels));
         let product = fastest(|| general_mat_mul(1.0, &rows, &weights, 0.0, black_box(&mut sums)));
         let rate = |seconds: f64| format!("{:.0} ({:.0} %)", flops / seconds, 100.0 * flops / seconds / peak);
@@ -134,7 +137,7 @@ fn main() {
     }
 
     let schema = DataSchema { shape: vec![32, 32, 3], ..DataSchema::new(3072, Output::Classes(10)) };
-    let x = Array2::from_shape_vec((BATCH, 3072), normals(BATCH * 3072)).unwrap();
+    let x = Array2::from_shape_vec((BATCH, 3072), normals(BATCH * 3072).to_vec()).unwrap();
     let y = Array1::from_shape_fn(BATCH, |image| (image % 10) as f32);
     for (normalization, activation) in
         [(Normalization::None, Activation::Relu), (Normalization::FilterResponse, Activation::Swish)]

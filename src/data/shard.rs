@@ -172,7 +172,7 @@ impl<F: Real> Shard<F> {
                     let mut y = scratch.take(part.len());
                     y.iter_mut().zip(part).for_each(|(y, &row)| *y = self.y[row]);
                     with_dense_rows(x, part.iter().copied(), scratch, |x, scratch| {
-                        each(first..first + part.len(), Batch { x, y: ArrayView1::from(&y) }, scratch);
+                        each(first..first + part.len(), Batch { x, y: ArrayView1::from(&*y) }, scratch);
                     });
                     scratch.put(y);
                 }

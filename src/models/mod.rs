@@ -30,7 +30,7 @@ pub use batch::Batch;
 pub use error::ModelError;
 pub use model::{CurvatureSupport, Model, Output, Part};
 pub use scaling::Scaling;
-pub use scratch::Scratch;
+pub use scratch::{Buffer, Scratch};
 pub use settings::{BuiltModel, DataSchema, ModelSettings, require_data};
 pub use whitened::Whitened;
 pub use whitening::Whitening;

@@ -51,14 +51,11 @@ impl<F: Real> Whitened<F> {
         scratch: &mut Scratch<F>,
         with: impl FnOnce(ArrayView2<F>, &mut Scratch<F>) -> T,
     ) -> T {
-        let mut theta = scratch.take(z.len());
-        theta.clear();
+        let mut theta = Vec::with_capacity(z.len());
         for point in flat(z).chunks_exact(z.ncols()) {
             self.append_parameters(point, &mut theta);
         }
-        let result = with(matrix(&theta, z.nrows(), z.ncols()), scratch);
-        scratch.put(theta);
-        result
+        with(matrix(&theta, z.nrows(), z.ncols()), scratch)
     }
 
     /// Adds gradients by z to `score`, where `add` adds those by θ.

@@ -6,8 +6,11 @@ use crate::number::Real;
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
 use std::ops::Range;
 
-/// Bytes of a strip of rows, which all tiles read in turn: three quarters of a first-level cache of 32 KiB.
-const STRIP_BYTES: usize = 24 << 10;
+/// The bytes of a strip of rows, which all tiles read in turn: most of the first-level cache, which has 48 KiB where vectors have 512 bits, on
+/// newer processors, and 32 KiB elsewhere.
+const fn strip_bytes<U: SimdLevel>() -> usize {
+    if U::WIDE { 40 << 10 } else { 24 << 10 }
+}
 /// The least pixels of a strip: for fewer, it takes too long to load and store the sums of a tile.
 const LEAST_PIXELS: usize = 32;
 
@@ -49,8 +52,7 @@ impl<F: Real> SimdKernel for Call<'_, F> {
     #[inline(always)]
     fn compute<U: SimdLevel>(self) {
         let plan = self.plan;
-        // A tile of two blocks takes long enough to load the next pixels from the second-level cache.
-        let strip = if U::WIDE { plan.rows.max(1) } else { rows_of_strip(plan, size_of::<F>()) };
+        let strip = rows_of_strip(plan, strip_bytes::<U>() / size_of::<F>());
         // Image by image and strip by strip, so that these stay in caches.
         let images = self.input.chunks_exact(self.input_len).zip(self.output.chunks_exact(self.output_len));
         for (input, output) in images {
@@ -72,10 +74,10 @@ impl<F: Real> SimdKernel for Call<'_, F> {
     }
 }
 
-/// The rows of a strip, where images consist of such numbers. All strips of an image have about the same height.
-fn rows_of_strip(plan: &Correlation, number_bytes: usize) -> usize {
-    let row_bytes = (plan.input.row_step + plan.output.row_step) * number_bytes;
-    let most = (STRIP_BYTES / row_bytes.max(1)).max(LEAST_PIXELS.div_ceil(plan.columns.max(1)));
+/// The rows of a strip of at most so many numbers. All strips of an image have about the same height.
+fn rows_of_strip(plan: &Correlation, numbers: usize) -> usize {
+    let row_numbers = plan.input.row_step + plan.output.row_step;
+    let most = (numbers / row_numbers.max(1)).max(LEAST_PIXELS.div_ceil(plan.columns.max(1)));
     plan.rows.div_ceil(plan.rows.div_ceil(most).max(1)).max(1)
 }
 
@@ -97,7 +99,10 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
             let mut place = 0;
             while place < self.plan.run_len {
                 let left = self.plan.run_len - place;
-                place += if U::WIDE && V == 1 && left >= 16 {
+                // 32 is 16 + 16 rather than 24 + 8.
+                place += if U::WIDE && V == 1 && left >= 24 && left != 32 {
+                    self.tile::<U, 24>(number, place)
+                } else if U::WIDE && V == 1 && left >= 16 {
                     self.tile::<U, 16>(number, place)
                 } else if U::WIDE && left >= 8 {
                     self.tile::<U, 8>(number, place)

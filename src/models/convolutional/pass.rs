@@ -3,7 +3,7 @@
 use super::architecture::{Activation, Architecture, Filters, Shortcut, Unit};
 use super::{elementwise, head};
 use crate::kernels::convolution::{ImageLayout, LANES};
-use crate::models::Scratch;
+use crate::models::{Buffer, Scratch};
 use crate::number::Real;
 use ndarray::ArrayView2;
 use std::mem::take;
@@ -14,25 +14,25 @@ const EPSILON: f64 = 1e-6;
 /// The buffers of one thread for passes over a block of images.
 pub(super) struct Memory<F> {
     /// The images, then the output of each unit. Without a backward pass, a ring of [`KEPT`] buffers.
-    values: Vec<Vec<F>>,
+    values: Vec<Buffer<F>>,
     /// The sums of each unit's convolution. Without a backward pass, one buffer for all of them.
-    sums: Vec<Vec<F>>,
+    sums: Vec<Buffer<F>>,
     /// For each unit, the inverse root mean square of each image's channels.
-    inverses: Vec<Vec<F>>,
+    inverses: Vec<Buffer<F>>,
     /// Gradients of a unit's output, of its input, and of the input of a residual block; empty without a backward pass.
-    gradients: [Vec<F>; 3],
+    gradients: [Buffer<F>; 3],
     /// The filters of a layer as kernels read them.
-    packed: Vec<F>,
+    packed: Buffer<F>,
     /// A row of pixels.
-    row: Vec<F>,
+    row: Buffer<F>,
     /// Four numbers for each channel of a unit.
-    channels: [Vec<F>; 4],
+    channels: [Buffer<F>; 4],
     /// The features that the dense layer sees, images × features, and their gradients.
-    features: [Vec<F>; 2],
+    features: [Buffer<F>; 2],
     /// Images × outputs. A backward pass reads it as the derivatives of the outputs.
-    outputs: Vec<F>,
+    outputs: Buffer<F>,
     /// The score of the block, of length d; empty without a backward pass.
-    score: Vec<F>,
+    score: Buffer<F>,
 }
 
 /// Without a backward pass, a unit needs three buffers: its output, its input, and the block's input for the shortcut.

@@ -3,7 +3,7 @@
 use super::block::{Block, LaneBlock, with_lanes};
 use crate::layout::{flat, flat_mut, matrix, matrix_mut};
 use crate::models::batch::{Batch, MAX_BLOCK_ROWS, Rows};
-use crate::models::{Part, Scratch};
+use crate::models::{Buffer, Part, Scratch};
 use crate::number::Real;
 use crate::vector::{self, SimdKernel, SimdLevel, multiply_add};
 use ndarray::linalg::general_mat_mul;
@@ -311,25 +311,19 @@ impl Shape {
     }
 }
 
-/// Two buffers in one scratch buffer. The first begins at a cache line, because vectors that straddle lines cost double.
+/// Two buffers in one scratch buffer.
 struct Buffers<F> {
-    memory: Vec<F>,
-    start: usize,
+    memory: Buffer<F>,
     first: usize,
-    second: usize,
 }
 
 impl<F: Real> Buffers<F> {
     fn take(scratch: &mut Scratch<F>, first: usize, second: usize) -> Self {
-        let line = 64 / size_of::<F>();
-        let memory = scratch.take(first + second + line);
-        // An address that cannot be aligned only costs speed.
-        let start = memory.as_ptr().align_offset(64).min(line);
-        Self { memory, start, first, second }
+        Self { memory: scratch.take(first + second), first }
     }
 
     fn split<const L: usize>(&mut self) -> (&mut [[F; L]], &mut [[F; L]]) {
-        let (first, second) = self.memory[self.start..][..self.first + self.second].split_at_mut(self.first);
+        let (first, second) = self.memory.split_at_mut(self.first);
         (first.as_chunks_mut::<L>().0, second.as_chunks_mut::<L>().0)
     }
 
