@@ -34,6 +34,10 @@ case "${1:-}" in
         ;;
 esac
 source jobs/env.sh
+# An OpenBLAS that does not know the processor takes kernels for SSE3. The program then starts itself again with this; test binaries do not.
+if [ -z "${OPENBLAS_CORETYPE:-}" ] && grep -qw avx512bw /proc/cpuinfo 2>/dev/null; then
+    export OPENBLAS_CORETYPE=SkylakeX
+fi
 # Many tests wait for launchers half of their time.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 

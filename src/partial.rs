@@ -29,7 +29,8 @@ impl PartialFile {
     /// Synchronizes the file to disk and renames it to the target, which it replaces; the writer must have closed it.
     ///
     /// # Errors
-    /// If the file cannot be synchronized or renamed; the target is then unchanged.
+    /// If the file or its folder cannot be synchronized, or the file cannot be renamed. The target is unchanged, unless only its folder could
+    /// not be synchronized: it is then replaced.
     pub fn commit(mut self) -> io::Result<()> {
         self.sync()?;
         self.rename()?;
@@ -44,12 +45,12 @@ impl PartialFile {
         File::open(&self.partial)?.sync_all()
     }
 
-    /// Renames the file, which is synchronized, to the target. The folder is synchronized if that is possible: after a loss of power either
-    /// file may be there.
+    /// Renames the file to the target; call [`sync`](Self::sync) before. Whether the folder can be synchronized does not matter: if not, the old
+    /// or the new file may be at the target after a loss of power.
     ///
     /// # Errors
     /// If the file cannot be renamed; the target is then unchanged.
-    pub fn replace_target(mut self) -> io::Result<()> {
+    pub fn commit_synchronized(mut self) -> io::Result<()> {
         self.rename()?;
         drop(sync_folder_of(&self.target));
         Ok(())

@@ -1,4 +1,4 @@
-//! OpenBLAS on one thread, with the widest kernels that the processor has.
+//! OpenBLAS on one thread, with kernels for the widest vectors that the processor has.
 //!
 //! One thread regardless of the environment: agents use all cores, and results depend on the number of BLAS threads. On a processor
 //! that is newer than this OpenBLAS, OpenBLAS falls back to kernels for SSE3, and matrix products take six times as long.
@@ -111,7 +111,8 @@ struct Kernels<'a> {
 impl<'a> Kernels<'a> {
     /// Reads a [`configuration`]. None if OpenBLAS was built for one processor.
     fn of(configuration: &'a str) -> Option<Self> {
-        // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64", or SINGLE_THREADED instead of the threads: the word before it.
+        // The processor is the word before MAX_THREADS or SINGLE_THREADED, as in "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell
+        // MAX_THREADS=64".
         let ends = [" MAX_THREADS", " SINGLE_THREADED"];
         let end = ends.iter().find_map(|end| configuration.find(end)).filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
         Some(Self { processor: configuration[..end].rsplit(' ').next()? })
@@ -133,11 +134,12 @@ impl<'a> Kernels<'a> {
         here.name_and_core_type().filter(|_| self.instructions() < here).map(|(_, processor)| processor)
     }
 
-    fn warning(&self, here: Instructions, set: Option<&OsStr>) -> Option<String> {
+    fn warning(&self, here: Instructions, core_type: Option<&OsStr>) -> Option<String> {
         let better = self.better_on(here)?;
         let (instructions, _) = here.name_and_core_type()?;
-        let remedy = match set {
-            Some(set) if set.eq_ignore_ascii_case(better) => "another build of OpenBLAS would have faster ones".into(),
+        let remedy = match core_type {
+            // Already asked for, and this build does not have them.
+            Some(wanted) if wanted.eq_ignore_ascii_case(better) => "another build of OpenBLAS would have faster ones".into(),
             Some(_) => format!("unset {CORE_TYPE} (results then differ in their last bits)"),
             None => format!("set {CORE_TYPE}={better} (results then differ in their last bits)"),
         };

@@ -204,7 +204,7 @@ impl Checkpoint {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io("rename", path)(cause)),
             _ => {}
         }
-        partial.replace_target().map_err(io("finish", path))
+        partial.commit_synchronized().map_err(io("finish", path))
     }
 
     /// The checkpoint at `path`, or none if there is no such file.

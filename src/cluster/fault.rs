@@ -23,7 +23,7 @@ pub const EXIT_CODE: i32 = 70;
 pub struct Fault {
     /// The rank.
     pub rank: Rank,
-    /// The agent or the server.
+    /// The agent, the server or the driver.
     pub who: String,
     /// What it was doing.
     pub activity: String,
@@ -43,8 +43,13 @@ pub fn observe_faults(observer: impl Fn(&Fault) + Send + 'static) {
 
 impl Fault {
     /// A failure of what carries messages and work between ranks and threads, rather than of the server or an agent.
-    pub(super) fn of_driver(method: &str, rank: Rank, cause: String) -> Self {
-        Self { rank, who: "driver".into(), activity: format!("{method} exchanging messages"), cause }
+    pub(super) fn of_driver(method: &'static str, rank: Rank, cause: String) -> Self {
+        Activity { method, rank, agent: None, action: Action::Communicating }.fault(cause).by_driver()
+    }
+
+    /// The same as a failure of the driver.
+    pub(super) fn by_driver(self) -> Self {
+        Self { who: "driver".into(), ..self }
     }
 
     /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts, and shows the fault to the observer.

@@ -52,7 +52,7 @@ pub(super) struct Node<N: Number> {
     /// Worker threads for agents.
     threads: usize,
     /// Seconds of saving on this rank since the run began.
-    pub saved_seconds: f64,
+    pub seconds_saving: f64,
     /// What this rank has done since the last checkpoint; the driver adds the seconds of messages and of waiting.
     pub usage: RankUsage,
     /// Where spans of saving are noted.
@@ -132,7 +132,7 @@ impl<N: Number> Node<N> {
             traffic: Traffic::default(),
             spent: BTreeMap::new(),
             threads,
-            saved_seconds: 0.0,
+            seconds_saving: 0.0,
             usage: RankUsage::default(),
             timeline: None,
             monitoring: 0.0,

@@ -32,7 +32,8 @@ pub struct MethodEntry<D: DataKind> {
 }
 
 impl<D: DataKind> MethodEntry<D> {
-    /// Parses the settings of the method, where `defaults` come before its own.
+    /// Parses the settings of the method. A key that the table does not set has its value in `defaults`, if the method has such a key, and
+    /// otherwise the method's own default.
     pub(super) fn parse_with(
         &self,
         mut table: toml::Table,
@@ -46,8 +47,8 @@ impl<D: DataKind> MethodEntry<D> {
     }
 }
 
-/// Adds the defaults of the keys that the table does not set. A table inside is completed in the same way, unless it
-/// has a key without such a default: it then holds another alternative, such as another optimizer.
+/// Adds the defaults of the keys that the table does not set. A table inside is completed in the same way, unless it has a key that its
+/// default does not have: it is then another variant, such as another optimizer.
 pub(super) fn fill(table: &mut toml::Table, defaults: &toml::Table) {
     for (key, default) in defaults {
         match (table.get_mut(key), default) {

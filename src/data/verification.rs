@@ -1,4 +1,4 @@
-//! Result of comparing the content of a dataset or a corpus with the stored digest.
+//! Compares the content of a dataset or a corpus with the digest that its file states: progress, result and errors.
 
 use super::error::{DataError, Place, Result};
 use std::cell::{Cell, RefCell};
@@ -37,20 +37,21 @@ impl<'a> Progress<'a> {
 }
 
 /// Compares the digest of the content with the one that the file states.
-pub(crate) fn compare(path: &Path, content: &str, stated: &str) -> Result<()> {
-    if content == stated {
+pub(crate) fn check_digest(path: &Path, computed: &str, stated: &str) -> Result<()> {
+    if computed == stated {
         return Ok(());
     }
     Err(DataError::content(
         path,
         Place::File,
         format!(
-            "the digest of the content is {content:.12}, not {stated:.12} as the file states: the file was changed or damaged. {RESTORE}"
+            "the digest of the content is {computed:.12}, not {stated:.12} as the file states: the file was changed or damaged. {RESTORE}"
         ),
     ))
 }
 
-/// An error of a content that cannot be hashed. A wrong structure is damage of the file; other errors are those of the library.
+/// The error if the content cannot be hashed. `Internal` errors are made by our readers, for arrays that are not as an import writes them: the
+/// file is damaged. Others are those of the HDF5 library.
 pub(crate) fn unverifiable(path: &Path) -> impl FnOnce(hdf5::Error) -> DataError {
     let path = path.to_path_buf();
     move |error| match error {

@@ -43,7 +43,7 @@ pub enum JobError {
     /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A checkpoint cannot be read now, and may be whole.
+    /// A checkpoint cannot be read at the moment, because the file system fails; it may be undamaged.
     #[error(
         "{cause}. Nothing was changed: try again when the file system is in order{}",
         if *has_previous { ". If the error stays, move this file away, and the run resumes from the checkpoint before it" } else { "" }
@@ -54,7 +54,7 @@ pub enum JobError {
         /// Whether the run can resume from the checkpoint before it.
         has_previous: bool,
     },
-    /// The checkpoint is one of another method.
+    /// The checkpoint is one of another method, or of another number type.
     #[error("{cause}: delete {} to start the run from the beginning, or choose another --output", folder.display())]
     OtherCheckpoint {
         /// The folder of the run.
@@ -90,7 +90,7 @@ pub enum JobError {
     Fault(#[from] Fault),
     /// A temporary folder cannot be created.
     #[error("cannot create a temporary folder: {0}")]
-    Folder(std::io::Error),
+    TemporaryFolder(std::io::Error),
     /// A file beside the run folder, or standard output, cannot be written.
     #[error("{0}")]
     Output(String),
@@ -117,7 +117,7 @@ pub enum ExtensionError {
         folder: PathBuf,
         /// The key that was typed.
         key: String,
-        /// Where it ends, in parentheses after a space.
+        /// The length at which the run ends, in parentheses after a space; empty if it is not known.
         until: String,
     },
     /// The method, its settings or the folder do not allow it.
@@ -144,7 +144,7 @@ pub enum ExtensionError {
     },
     /// The run would become shorter.
     #[error("the run has {key} = {now} already: type --{key} +{more}, or a number above {now}")]
-    NotLonger {
+    Shorter {
         /// The key.
         key: &'static str,
         /// The length now.

@@ -120,7 +120,7 @@ fn longer_run(
         Amount::More(more) => value.saturating_add(more),
     };
     match longer.cmp(&value) {
-        Ordering::Less => return Err(ExtensionError::NotLonger { key, now: value, more: value }.into()),
+        Ordering::Less => return Err(ExtensionError::Shorter { key, now: value, more: value }.into()),
         Ordering::Equal => return Ok(Run::Table(run.clone())),
         Ordering::Greater => {}
     }

@@ -23,7 +23,7 @@ pub const MESSAGE_OVERHEAD: f64 = 2e-6;
 pub struct Forecast {
     /// Seconds of the whole run on the ranks; none if not a single round was finished.
     pub seconds: Option<f64>,
-    /// How many agents work at the same time, on average; NaN if no time has passed.
+    /// How many agents work at the same time, on average; NaN if not a single round was finished.
     pub busy_agents: f64,
     /// The most that a rank sends and receives for one request.
     pub load: Load,
@@ -31,7 +31,7 @@ pub struct Forecast {
     pub done: u64,
     /// Rounds of the whole run.
     pub total: u64,
-    /// Bytes of the last checkpoint; 0 if none is left.
+    /// Bytes of the last checkpoint; 0 if none was written, or the run has finished, which deletes it.
     pub checkpoint: u64,
 }
 
@@ -49,8 +49,9 @@ pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize
         }
         Run::Corpus(run) => run.cluster.threads = threads,
     }
-    let place = tempfile::tempdir().map_err(JobError::Folder)?;
-    let (ends, end) = crossbeam_channel::bounded::<()>(0);
+    let place = tempfile::tempdir().map_err(JobError::TemporaryFolder)?;
+    // The timer ends when the sender is dropped.
+    let (until_end, end) = crossbeam_channel::bounded::<()>(0);
     let timer = std::thread::spawn(move || {
         let is_late = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
         if is_late {
@@ -61,7 +62,7 @@ pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize
     let virtual_ranks = VirtualRanks { network, parts: RefCell::default() };
     let mut folder = RunFolder::new(place.path(), Duration::MAX, Reporting::Quiet);
     let outcome = start(&run, registry, &Ranks::Virtual(&virtual_ranks), &mut folder);
-    drop(ends);
+    drop(until_end);
     if timer.join().unwrap_or(false) {
         results::withdraw_request();
     }
@@ -69,14 +70,17 @@ pub fn forecast(run: &Run, registry: &Registry, network: Network, threads: usize
     let Progress { done, total } = folder.progress();
     let checkpoint = std::fs::metadata(folder.checkpoint()).map_or(0, |file| file.len());
     let parts = virtual_ranks.parts.into_inner();
-    let load = parts.last().map_or_else(Load::default, |part| part.load);
     let measured: Vec<f64> = parts.iter().map(|part| part.seconds).collect();
-    let busy_agents = folder.seconds_of_agents() / measured.last().copied().unwrap_or(0.0);
+    // Without a round, the last part is a preparation.
+    let (load, busy_agents) = match parts.last() {
+        Some(rounds) if done > 0 => (rounds.load, folder.seconds_of_agents() / rounds.seconds),
+        _ => (Load::default(), f64::NAN),
+    };
     let seconds = extrapolate(&measured, !folder.was_stopped(), done, total);
     Ok(Forecast { seconds, busy_agents, load, done, total, checkpoint })
 }
 
-/// Seconds of a whole run. The last measured duration is that of the rounds that were done, unless the run has finished.
+/// Seconds of a whole run. What was measured last are the rounds that were done; what came before is preparation.
 fn extrapolate(measured: &[f64], has_finished: bool, done: u64, total: u64) -> Option<f64> {
     let sum: f64 = measured.iter().sum();
     if has_finished {

@@ -3,7 +3,7 @@
 use super::data::schema;
 use super::error::JobError;
 use super::ranks::Ranks;
-use super::shards::{describe_sizes, open_assigned, own_rows};
+use super::shards::{describe_sizes, open_assigned, open_numbered_rows};
 use crate::cluster::AgentId;
 use crate::config::{ConfigError, Precision, RunFileKind, RunOf, TableRunSettings};
 use crate::data::{DataError, Dataset, ShardAssignment, Split};
@@ -24,7 +24,7 @@ pub(super) struct TableProblem<F> {
     pub rows: usize,
     /// The rows of the largest shard.
     pub largest_shard: usize,
-    /// The sizes of the shards, for people.
+    /// The sizes of the shards, in words.
     pub sizes: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn table_problem<F: Precision>(
     run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
     let (mut sizes, mut largest_shard) = (String::new(), built.own_rows.div_ceil(shards(run).max(1)));
     let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
-        None => (own_rows(built.own_rows, agents, sharing), None),
+        None => (open_numbered_rows(built.own_rows, agents, sharing), None),
         Some(dataset) => {
             let hosts_all = ranks.are_one_process();
             let assignment = assign(run, dataset)?;

@@ -99,7 +99,7 @@ fn measure_temperature<F: Precision>(
     };
     let (names, sizes): (Vec<String>, Vec<usize>) =
         model.parts().into_iter().map(|part| (part.name.clone(), part.size())).unzip();
-    let by_draw = temperature::by_draw(draws.view(), scores.view(), &chains, &sizes, !model.has_symmetries());
+    let by_draw = temperature::temperatures_by_draw(draws.view(), scores.view(), &chains, &sizes, !model.has_symmetries());
     let numbers = |counts: &[usize]| counts.iter().map(|&count| count as f64).collect();
     Ok(Some(Grid {
         group: TEMPERATURE.into(),

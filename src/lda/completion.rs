@@ -1,7 +1,7 @@
 //! Document completion: the perplexity of a part of the tokens of held-out documents given their other tokens (Wallach et al. 2009).
 //!
-//! Given the topics φ, the observed tokens of document d, of which n_dk are in topic k (the expectation is over Gibbs sweeps), give
-//! θ̂_dk = (E\[n_dk\] + α_k)/Σ_j (n_dj + α_j), and a scored token of word w has the probability Σ_k θ̂_dk φ_kw.
+//! θ̂_dk = (E\[n_dk\] + α_k)/Σ_j (n_dj + α_j) estimates the share of topic k in document d: n_dk is the number of its observed tokens in
+//! that topic, and E the mean over Gibbs sweeps with topics φ. A scored token of word w has the probability Σ_k θ̂_dk φ_kw.
 //! Probabilities, not log-probabilities, are averaged over draws of φ.
 
 use super::documents::Documents;
@@ -22,7 +22,7 @@ pub struct HeldOut {
 }
 
 /// Draws the scored tokens of a document, without replacement; returns how many tokens of each word, in the order of `counts`. Their number, `share`
-/// of all tokens, is rounded up or down at random so that its mean is exact, and at least one token stays observed.
+/// of all tokens, is rounded up or down at random so that its mean is exact, except where no token would stay observed.
 pub fn draw_scored_tokens(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
     let mut left: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     let wanted = share * left as f64 + stream.random::<f64>();
@@ -66,7 +66,7 @@ impl CompletionScore {
         self.tokens += other.tokens;
     }
 
-    /// The perplexity exp(−log-likelihood/tokens). It is W for uniform predictions and NaN without tokens.
+    /// The perplexity exp(−log-likelihood/tokens). It is the size of the vocabulary for uniform predictions, and NaN without tokens.
     pub fn perplexity(self) -> f64 {
         (-self.log_likelihood / self.tokens as f64).exp()
     }

@@ -1,4 +1,5 @@
-//! Metrics of predictions (accuracy, log-likelihood, RMSE, calibration) as mergeable partial sums, and convergence diagnostics of draws.
+//! Metrics of predictions (accuracy, log-likelihood, RMSE, calibration) as mergeable partial sums; in modules of their own, what is measured of
+//! draws (bias, convergence, temperature, leave-one-out predictions).
 //!
 //! Every agent adds its slice of the test rows to a [`Tally`]. The server merges the tallies in the order of the agents, so that the sums
 //! are bitwise equal for any number of ranks, and computes the [`Metrics`].
@@ -90,7 +91,7 @@ impl Tally {
         Self { rows: 0, log_likelihood: 0.0, sums: Sums::Number { squared_error: 0.0 } }
     }
 
-    /// Adds rows: `mean` (rows × outputs) is the particle-averaged predictive (class probabilities, or the mean of the number),
+    /// Adds rows: `prediction` (rows × outputs) is averaged over particles or draws: class probabilities, or the expected target;
     /// `density` (rows) the averaged probability or density of the row's target, `targets` (rows) class indices or numbers.
     ///
     /// The predicted class is the most probable one, and the first one among ties. A NaN prediction of a class counts as wrong; it makes
@@ -98,18 +99,18 @@ impl Tally {
     /// original units.
     ///
     /// # Panics
-    /// When the shapes do not match, or a target is not a class.
-    pub fn add<F: Real>(&mut self, mean: ArrayView2<f64>, density: &[f64], targets: ArrayView1<F>) {
+    /// When the shapes do not match, or a class index is too large.
+    pub fn add<F: Real>(&mut self, prediction: ArrayView2<f64>, density: &[f64], targets: ArrayView1<F>) {
         let outputs = match &self.sums {
             Sums::Classes { classes, .. } => classes.len(),
             Sums::Number { .. } => 1,
         };
-        assert_eq!(mean.dim(), (targets.len(), outputs), "predictions must be rows × outputs");
+        assert_eq!(prediction.dim(), (targets.len(), outputs), "predictions must be rows × outputs");
         assert_eq!(density.len(), targets.len(), "one density per row");
         self.rows += density.len() as u64;
         // `max` would replace NaN by the floor.
         self.log_likelihood += density.iter().map(|&p| if p.is_nan() { p } else { p.max(DENSITY_FLOOR).ln() }).sum::<f64>();
-        for (row, target) in mean.rows().into_iter().zip(targets) {
+        for (row, target) in prediction.rows().into_iter().zip(targets) {
             match &mut self.sums {
                 Sums::Classes { classes, bins } => {
                     let (predicted, confidence) = most_probable(row);
@@ -357,7 +358,7 @@ mod tests {
             assert_eq!(bin(0.0, bins), 0);
             assert_eq!(bin(1.0_f64.next_up(), bins), bins - 1);
         }
-        // The control: multiplying up fails at some edge.
+        // The control: the shorter formula fails at some edge.
         assert!((1..=100).any(|bins| (1..=bins).any(|j| (j as f64 / bins as f64 * bins as f64).ceil() as usize != j)));
     }
 

@@ -5,9 +5,9 @@
 //! (Wenzel et al. 2020, "How good is the Bayes posterior in deep neural networks really?"): it is 1 for draws from the posterior, c² for draws from
 //! a normal distribution that is wider by the factor c, and some other number for chains that are still on their way.
 //!
-//! Any constant may be subtracted from θ_j. Far from 0, a mean of other draws makes the noise much smaller, and is as good as a constant where it
-//! is independent of the draw: the mean over all other chains, or over all other draws if there is one chain. It does not suit parameters with
-//! many modes, between which such a mean lies.
+//! Any constant may be subtracted from θ_j. If the posterior lies far from 0, a mean of other draws makes the noise much smaller, and is as good as
+//! a constant if it is independent of the draw. We take the mean over all other chains; of one chain, whose neighbors depend on each other, that
+//! over its other half. It does not suit parameters with many modes, between which such a mean lies.
 //!
 //! Variables with few parameters are not judged: −θ s is then far from a normal distribution, and its mean over a few draws too.
 
@@ -15,13 +15,13 @@ use ndarray::{Array1, ArrayView2, Axis};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The probability that one of the temperatures of a run without bias is reported as wrong.
+/// The highest probability that one of the temperatures of a run without bias is reported as wrong.
 const FALSE_ALARMS: f64 = 0.01;
-/// Temperatures as far from 1 as this factor are tolerated: standard deviations are then right within 5 %.
+/// Temperatures between 1 over this and this are tolerated: standard deviations are then right within 5 %.
 pub const TOLERATED_TEMPERATURE: f64 = 1.1;
 /// Variables with fewer parameters are not judged.
 const MIN_PARAMETERS: usize = 30;
-/// Larger correlations of neighbours count as this one.
+/// Larger estimates of the correlation between neighbors in a chain count as this one.
 const MAX_CORRELATION: f64 = 0.9;
 
 /// The configurational temperature of a variable.
@@ -62,9 +62,9 @@ impl Temperature {
 }
 
 /// −θ·s over the parameters of each variable, divided by their number, for each draw (draws × variables). `sizes` has the numbers of parameters of
-/// the variables in order. With `is_centered`, each draw is taken relative to the mean of the other chains, or of the other draws if there is
+/// the variables in order. With `is_centered`, each draw is taken relative to the mean of the other chains, or of the other half if there is
 /// one chain.
-pub fn by_draw(
+pub fn temperatures_by_draw(
     draws: ArrayView2<f64>,
     scores: ArrayView2<f64>,
     chains: &[usize],
@@ -73,17 +73,16 @@ pub fn by_draw(
 ) -> Vec<f64> {
     let mut found = Vec::with_capacity(draws.nrows() * sizes.len());
     let has_other_chains = chains.iter().any(|chain| *chain != chains[0]);
-    let mean_of_others = |place: usize| {
-        let is_other = |other: usize| if has_other_chains { chains[other] != chains[place] } else { other != place };
-        let others: Vec<usize> = (0..draws.nrows()).filter(|&other| is_other(other)).collect();
+    let half = |index: usize| 2 * index / draws.nrows();
+    let groups: Vec<usize> = if has_other_chains { chains.to_vec() } else { (0..draws.nrows()).map(half).collect() };
+    let mean_of_others = |group: usize| {
+        let others: Vec<usize> = (0..draws.nrows()).filter(|&other| groups[other] != group).collect();
         draws.select(Axis(0), &others).mean_axis(Axis(0))
     };
     let mut center = Array1::zeros(draws.ncols());
-    for (place, (draw, score)) in draws.rows().into_iter().zip(scores.rows()).enumerate() {
-        // All draws of a chain have the same center.
-        let is_new = place == 0 || !has_other_chains || chains[place] != chains[place - 1];
-        if is_centered && is_new {
-            center = mean_of_others(place).unwrap_or(center);
+    for (index, (draw, score)) in draws.rows().into_iter().zip(scores.rows()).enumerate() {
+        if is_centered && (index == 0 || groups[index] != groups[index - 1]) {
+            center = mean_of_others(groups[index]).unwrap_or(center);
         }
         let mut first = 0;
         for &size in sizes {
@@ -113,16 +112,16 @@ pub fn temperatures(variables: &[(String, usize)], by_draw: ArrayView2<f64>, cha
     variables.iter().zip(by_draw.columns().into_iter().map(|column| column.to_vec())).map(of).collect()
 }
 
-/// The standard error of the mean of values, and the margin that it exceeds on each side with probability 1 − `level`. Neighbours in a chain may depend on each other: the number of independent
-/// values is estimated from their correlation.
+/// The standard error of the mean of values, and a margin around the mean: the truth lies beyond it with probability 1 − `level` on each side.
+/// Neighbors in a chain may depend on each other: the number of independent values is estimated from their correlation.
 fn error_and_margin(values: &[f64], chains: &[usize], level: f64) -> (f64, f64) {
     let count = values.len() as f64;
     let center = values.iter().sum::<f64>() / count;
     let squares = values.iter().map(|value| (value - center).powi(2)).sum::<f64>();
-    let neighbours =
+    let neighbors =
         || values.windows(2).zip(chains.windows(2)).filter(|(_, chains)| chains[0] == chains[1]).map(|(pair, _)| pair);
     let (products, pairs) =
-        neighbours().fold((0.0, 0.0), |(sum, pairs), pair| (sum + (pair[0] - center) * (pair[1] - center), pairs + 1.0));
+        neighbors().fold((0.0, 0.0), |(sum, pairs), pair| (sum + (pair[0] - center) * (pair[1] - center), pairs + 1.0));
     let correlation =
         if pairs > 0.0 && squares > 0.0 { (products / pairs / (squares / count)).clamp(0.0, MAX_CORRELATION) } else { 0.0 };
     let independent = count * (1.0 - correlation) / (1.0 + correlation);
@@ -155,7 +154,7 @@ mod tests {
         }
         let names: Vec<(String, usize)> = ["a", "b"].map(str::to_owned).into_iter().zip(sizes).collect();
         let chains: Vec<usize> = (0..draws).map(|draw| 4 * draw / draws).collect();
-        let values = by_draw(theta.view(), scores.view(), &chains, &sizes, is_centered);
+        let values = temperatures_by_draw(theta.view(), scores.view(), &chains, &sizes, is_centered);
         let values = Array2::from_shape_vec((draws, 2), values).unwrap();
         temperatures(&names, values.view(), &chains)
     }
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_depend_on_each_other_make_the_error_larger() {
+    fn neighbors_that_depend_on_each_other_make_the_error_larger() {
         // An autoregression with correlation .6, in four chains of ten: without a correction, a sixth of all runs would be off.
         let mut off = 0;
         for seed in 0..300 {
@@ -211,6 +210,23 @@ mod tests {
             off += usize::from((found.temperature - 1.0).abs() > found.margin);
         }
         assert!(off <= 15, "{off}");
+    }
+
+    #[test]
+    fn one_chain_whose_draws_depend_on_each_other_has_temperature_1() {
+        // Autoregressions with correlation .6 around 5: relative to the mean of all other draws, the temperature would be .93.
+        let (draws, dim) = (40, 1000);
+        let mut normals = vec![0.0; draws * dim];
+        Seed(1).stream(Who::Server, 2, Purpose::Noise).normals(&mut normals);
+        for value in dim..draws * dim {
+            normals[value] = 0.6 * normals[value - dim] + 0.8 * normals[value];
+        }
+        let normals = Array2::from_shape_vec((draws, dim), normals).unwrap();
+        let (theta, scores) = (normals.mapv(|value| 5.0 + value), normals.mapv(|value| -value));
+        let values = temperatures_by_draw(theta.view(), scores.view(), &vec![0; draws], &[dim], true);
+        let mean = values.iter().sum::<f64>() / draws as f64;
+        // The standard error is some .01.
+        assert!((mean - 1.0).abs() < 0.04, "{mean}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Ordinal logistic regression: classes with an order, such as ratings.
 //!
 //! p(y ≤ k) = σ(c_k − η) with cutpoints c_0 < c_1 < ... between the classes. The parameters are c_0 and the logarithms of the gaps between
-//! neighbours. A priori, the probabilities of the classes at η = 0 are uniform on the simplex. The cutpoints take the place of an intercept.
+//! neighbors. A priori, the probabilities of the classes at η = 0 are uniform on the simplex. The cutpoints take the place of an intercept.
 
 use super::regression::family::Family;
 use super::regression::logistic_function::{log_sigmoid, sigmoid};

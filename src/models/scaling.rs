@@ -37,6 +37,11 @@ impl<F: Real> Scaling<F> {
         theta.extend(z.iter().zip(&self.scale).map(|(&z, &scale)| scale * z));
     }
 
+    /// Writes θ.
+    pub(super) fn write_parameters(&self, z: &[F], theta: &mut [F]) {
+        theta.iter_mut().zip(z).zip(&self.scale).for_each(|((theta, &z), &scale)| *theta = scale * z);
+    }
+
     /// Replaces θ by its z.
     pub(super) fn to_coordinates(&self, theta: &mut [F]) {
         theta.iter_mut().zip(&self.scale).for_each(|(value, &scale)| *value /= scale);

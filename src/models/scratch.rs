@@ -13,39 +13,30 @@ pub struct Scratch<F> {
     free: Vec<Buffer<F>>,
 }
 
-/// Values whose first is at the beginning of a cache line, so that vectors of sixteen do not cross lines.
-#[derive(Debug)]
+/// Values that begin at a cache line, because vectors that straddle lines cost double.
+#[derive(Debug, Default)]
 pub struct Buffer<F> {
-    lines: Vec<Lines<F>>,
+    memory: Vec<F>,
+    start: usize,
     len: usize,
 }
 
-/// One cache line of `f32`, or two of `f64`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Lines<F>([F; VALUES]);
-
-const VALUES: usize = 16;
-
-impl<F> Default for Buffer<F> {
-    fn default() -> Self {
-        Self { lines: Vec::new(), len: 0 }
-    }
+impl<F> Buffer<F> {
+    /// The values of a cache line.
+    const LINE: usize = 64 / size_of::<F>();
 }
 
-impl<F: Real> Deref for Buffer<F> {
+impl<F> Deref for Buffer<F> {
     type Target = [F];
 
     fn deref(&self) -> &[F] {
-        // SAFETY: arrays of plain numbers without padding, one after another, and at least `len` numbers of them.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+        &self.memory[self.start..][..self.len]
     }
 }
 
-impl<F: Real> DerefMut for Buffer<F> {
+impl<F> DerefMut for Buffer<F> {
     fn deref_mut(&mut self) -> &mut [F] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+        &mut self.memory[self.start..][..self.len]
     }
 }
 
@@ -57,14 +48,14 @@ impl<F: Real> Scratch<F> {
 
     /// A buffer of this length with unspecified contents: the smallest free buffer that is large enough.
     pub fn take(&mut self, len: usize) -> Buffer<F> {
-        const { assert!(size_of::<Lines<F>>() == VALUES * size_of::<F>(), "lines have padding") };
-        let lines = len.div_ceil(VALUES);
-        let capacity = |i: usize| self.free[i].lines.capacity();
-        let fit = (0..self.free.len()).filter(|&i| capacity(i) >= lines).min_by_key(|&i| capacity(i));
-        let mut buffer = fit.map_or_else(Buffer::default, |i| self.free.swap_remove(i));
-        buffer.lines.resize(lines, Lines([F::zero(); VALUES]));
-        buffer.len = len;
-        buffer
+        let memory_len = len + Buffer::<F>::LINE;
+        let capacity = |i: usize| self.free[i].memory.capacity();
+        let fit = (0..self.free.len()).filter(|&i| capacity(i) >= memory_len).min_by_key(|&i| capacity(i));
+        let mut memory = fit.map_or_else(|| Vec::with_capacity(memory_len), |i| self.free.swap_remove(i).memory);
+        memory.resize(memory_len, F::zero());
+        // An address that cannot be aligned only costs speed.
+        let start = memory.as_ptr().align_offset(64).min(Buffer::<F>::LINE);
+        Buffer { memory, start, len }
     }
 
     /// Returns a buffer to the pool.
@@ -144,7 +135,7 @@ mod tests {
                 buffer.fill(F::one());
                 scratch.put(buffer);
             }
-            let place = scratch.free.iter().max_by_key(|buffer| buffer.lines.capacity()).map(|buffer| buffer.as_ptr());
+            let place = scratch.free.iter().max_by_key(|buffer| buffer.memory.capacity()).map(|buffer| buffer.as_ptr());
             assert_eq!(Some(scratch.take(990).as_ptr()), place);
         }
         check::<f32>();

@@ -51,11 +51,16 @@ impl<F: Real> Whitened<F> {
         scratch: &mut Scratch<F>,
         with: impl FnOnce(ArrayView2<F>, &mut Scratch<F>) -> T,
     ) -> T {
-        let mut theta = Vec::with_capacity(z.len());
-        for point in flat(z).chunks_exact(z.ncols()) {
-            self.append_parameters(point, &mut theta);
+        let mut theta = scratch.take(z.len());
+        for (z, theta) in flat(z).chunks_exact(z.ncols()).zip(theta.chunks_exact_mut(z.ncols())) {
+            match &self.coordinates {
+                Coordinates::AroundMode(whitening) => whitening.write_parameters(z, theta),
+                Coordinates::Scaled(scaling) => scaling.write_parameters(z, theta),
+            }
         }
-        with(matrix(&theta, z.nrows(), z.ncols()), scratch)
+        let result = with(matrix(&theta, z.nrows(), z.ncols()), scratch);
+        scratch.put(theta);
+        result
     }
 
     /// Adds gradients by z to `score`, where `add` adds those by θ.

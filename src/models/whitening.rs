@@ -45,10 +45,16 @@ impl<F: Real> Whitening<F> {
     /// # Panics
     /// If z has another length.
     pub fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
-        assert_eq!(z.len(), self.center.len(), "z needs one value for each parameter");
         let first = theta.len();
-        theta.extend_from_slice(&self.center);
-        add_columns(&self.columns, z, &mut theta[first..]);
+        theta.resize(first + self.dim(), F::zero());
+        self.write_parameters(z, &mut theta[first..]);
+    }
+
+    /// Writes θ.
+    pub(super) fn write_parameters(&self, z: &[F], theta: &mut [F]) {
+        assert_eq!(z.len(), self.dim(), "z needs one value for each parameter");
+        theta.copy_from_slice(&self.center);
+        add_columns(&self.columns, z, theta);
     }
 
     /// d, the number of parameters.

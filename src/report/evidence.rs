@@ -8,6 +8,9 @@ use super::test_rows::TestRows;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::job::{EXCESS_KEY, RECALIBRATED_FROM, RECALIBRATION, TUNING};
+use crate::methods::MethodSettings;
+use crate::methods::variational::gvi::GviSettings;
+use crate::methods::variational::pvi::PviSettings;
 use crate::metrics::temperature::Temperature;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 
@@ -30,10 +33,12 @@ pub struct Evidence {
     pub(super) bias_is_off: bool,
     /// Whether the units of the model can change places, so that single parameters mean nothing.
     pub(super) has_exchangeable_units: bool,
+    /// Whether the draws are of a normal distribution that the method fits.
+    pub(super) are_of_fitted_normal: bool,
     /// Whether the run file gives the step, which is otherwise found.
-    pub(super) has_own_step: bool,
+    pub(super) step_is_given: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
-    pub(super) longer: String,
+    pub(super) how_to_extend: String,
 }
 
 impl Evidence {
@@ -57,8 +62,9 @@ impl Evidence {
             last_draws_diverged: last_draws_diverged(file)?,
             bias_is_off: !file.has_additions() && setting("evaluate", "bias") == Some(&toml::Value::Boolean(false)),
             has_exchangeable_units: has_exchangeable_units(&file.info().model),
-            has_own_step: setting("method", "step").is_some_and(|step| step.as_str() != Some("auto")),
-            longer: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
+            are_of_fitted_normal: [PviSettings::NAME, GviSettings::NAME].contains(&file.info().method.as_str()),
+            step_is_given: setting("method", "step").is_some_and(|step| step.as_str() != Some("auto")),
+            how_to_extend: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
     }
 }

@@ -12,7 +12,8 @@ use crate::results::{POSTERIOR, SampleKind};
 use crate::text;
 use serde::Serialize;
 
-/// The share of divergent trajectories above which a measurement of bias does not count: single ones also occur where nothing is missed.
+/// The share of divergent trajectories above which a measurement of bias does not count: a few also diverge where no part of the posterior is
+/// missed.
 const MANY_DIVERGED: f64 = 1e-3;
 /// A larger excess of a variance makes standard deviations wrong by more than a tenth.
 const MOST_EXCESS: f64 = 0.21;
@@ -41,7 +42,7 @@ pub enum JudgmentOutcome {
     Unknown,
     /// No bias was found, but it cannot be excluded.
     Undecided,
-    /// Parameters have no unique values, but the chains agree about predictions.
+    /// Single parameters mean nothing, because units can change places, but the chains agree about predictions.
     Predictions,
     /// The means and standard deviations of the draws are those of the posterior.
     Right,
@@ -76,16 +77,16 @@ impl Serialize for JudgmentOutcome {
 impl Judgment {
     /// Judges the posterior of a finished run; none if it has none.
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
-        let longer = evidence.longer.as_str();
+        let how_to_extend = evidence.how_to_extend.as_str();
         let trajectories = evidence.trajectories.as_ref();
         let group = groups.iter().find(|group| group.group == POSTERIOR)?;
         if group.kind == SampleKind::Chains && group.draws <= 1 {
-            return Some(single_draws(group.draws, !evidence.last_draws_diverged, longer));
+            return Some(single_draws(group.draws, !evidence.last_draws_diverged, how_to_extend));
         }
         if group.estimates.is_empty() {
             return None;
         }
-        let (outcome, text) = without_trajectories(group, evidence);
+        let (outcome, text) = by_draws(group, evidence);
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
             Some(trajectories) if !outcome.is_unusable() => {
@@ -101,28 +102,28 @@ impl Judgment {
 }
 
 /// What the draws and their scores say: the first that applies, worst first.
-fn without_trajectories(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
-    let longer = evidence.longer.as_str();
+fn by_draws(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
+    let how_to_extend = evidence.how_to_extend.as_str();
     if let Some(found) = diverged(group) {
         return found;
     }
-    // Estimates are from the draws that all chains have: longer chains have more.
+    // Estimates use as many draws of each chain as the shortest has; later ones may not be finite.
     if evidence.last_draws_diverged {
         return not_finite("the last draws of a chain");
     }
-    // Chains of networks, whose parameters have no unique values.
+    // Chains of networks, whose single parameters mean nothing, because units can change places.
     let predictions = evidence.test_rows.as_ref().and_then(|rows| rows.agreement).map(|share| predictions(share, evidence));
     if let Some(found @ (JudgmentOutcome::NotMixed, _)) = predictions {
         return found;
     }
-    if let Some(found) = evidence.excess.and_then(widened) {
+    if let Some(found) = evidence.excess.and_then(too_wide) {
         return found;
     }
     if let Some(found) = predictions {
         return found;
     }
     let has_trajectories = evidence.trajectories.is_some();
-    if let Some(found) = not_mixed(group, has_trajectories, evidence.has_own_step, longer) {
+    if let Some(found) = not_mixed(group, has_trajectories, evidence.step_is_given, how_to_extend) {
         return found;
     }
     // The steps of hmc have no bias: the spread of its draws is right once they have converged.
@@ -148,13 +149,13 @@ const RECALIBRATED: &str = "The draws were moved to the mean and covariance that
                             their mixing are still those of";
 
 /// The judgment of chains of which one has at most one draw.
-fn single_draws(draws: usize, is_finite: bool, longer: &str) -> Judgment {
+fn single_draws(draws: usize, is_finite: bool, how_to_extend: &str) -> Judgment {
     if !is_finite {
         let (outcome, text) = not_finite("draws");
         return Judgment { outcome, text };
     }
     let draws = text::counted(draws, "draw");
-    let text = format!("bias unknown: a chain has only {draws}, which says nothing about its spread. Run longer{longer}");
+    let text = format!("bias unknown: a chain has only {draws}, which says nothing about its spread. Run longer{how_to_extend}");
     Judgment { outcome: JudgmentOutcome::Unknown, text }
 }
 
@@ -169,8 +170,8 @@ fn not_finite(what: &str) -> (JudgmentOutcome, String) {
     (JudgmentOutcome::Diverged, format!("diverged: {what} are not finite. Do not use this run; set a smaller step"))
 }
 
-/// The judgment of draws whose steps were longer than the noise of minibatches allows.
-fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
+/// The judgment of draws that are too wide, because the noise of minibatches adds to their variance.
+fn too_wide(excess: f64) -> Option<(JudgmentOutcome, String)> {
     if excess.is_nan() || excess <= MOST_EXCESS {
         return None;
     }
@@ -183,16 +184,16 @@ fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     Some((JudgmentOutcome::Biased, text))
 }
 
-/// The judgment of chains whose parameters have no unique values.
+/// The judgment of chains of networks.
 fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String) {
-    let longer = &evidence.longer;
+    let how_to_extend = &evidence.how_to_extend;
     let share = (100.0 * agreement).floor();
     let weights = "Do not interpret single weights: networks with exchanged units are equal";
     if agreement < AGREEING {
         let text = format!(
             "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1): the spread of \
              predictions is not that of the posterior. Their average over all chains is an ensemble, to be judged by its metrics. A longer \
-             run{longer} may mix. {weights}"
+             run{how_to_extend} may mix. {weights}"
         );
         return (JudgmentOutcome::NotMixed, text);
     }
@@ -213,17 +214,17 @@ fn advice_on(wrong: &Temperature, evidence: &Evidence) -> String {
     if wrong.temperature.is_nan() {
         "set a smaller step".into()
     } else if wrong.temperature > 1.0 {
-        smaller_step(evidence.has_own_step).into()
+        advice_on_wide_chains(evidence.step_is_given).into()
     } else {
-        format!("run longer{}", evidence.longer)
+        format!("run longer{}", evidence.how_to_extend)
     }
 }
 
 /// What to do about chains whose draws are too far from each other.
-fn smaller_step(has_own_step: bool) -> &'static str {
-    match has_own_step {
+fn advice_on_wide_chains(step_is_given: bool) -> &'static str {
+    match step_is_given {
         true => "take a smaller method.step or a larger batch, or let the step be found (method.step = \"auto\")",
-        // A step that was found is in other coordinates than one that is set, so that it tells nothing about a smaller one.
+        // A step is found in coordinates of its own: users cannot derive a smaller method.step from it.
         false => "take a larger method.batch, or use hmc",
     }
 }
@@ -234,7 +235,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
     let is_particles = group.kind == SampleKind::Particles;
     if let Some(wrong) = temperature::worst(temperatures) {
         if wrong.temperature.is_nan() {
-            return Some(not_finite(&format!("gradients of the posterior by {}", wrong.variable)));
+            return Some(not_finite(&format!("gradients of the posterior with respect to {}", wrong.variable)));
         }
         let factor = wrong.temperature.sqrt();
         let meaning = if wrong.temperature > 1.0 {
@@ -242,12 +243,13 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
         } else if wrong.temperature > 0.0 {
             format!("sds are {:.2} times too small on average", factor.recip())
         } else {
-            "the draws are on their way from where they began".into()
+            // Draws that move along the gradient, as in burn-in, make it negative.
+            "the draws are still moving away from where they began".into()
         };
         let advice = match (is_particles, wrong.temperature > 1.0) {
             (true, true) => MORE_ROUNDS.into(),
             (true, false) => MORE_PARTICLES.into(),
-            _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.longer),
+            _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.how_to_extend),
             _ => advice_on(wrong, evidence),
         };
         let text = format!("biased: {} ({meaning}). To fix this, {advice}", temperature::described(wrong));
@@ -288,9 +290,16 @@ fn converged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
         let Some(Convergence { r_hat, ess_bulk, ess_tail, .. }) = parameter.estimate.convergence else { return false };
         r_hat < HIGH_R_HAT && ess_bulk > LOW_ESS && ess_tail > LOW_ESS
     });
+    // Of very many parameters, estimates are made of some.
+    let which = match group.estimates.len() {
+        estimated if estimated < group.parameters => {
+            format!("the {} of {} parameters that were checked", text::count(estimated), text::count(group.parameters))
+        }
+        _ => "all parameters".into(),
+    };
     let text = format!(
-        "right: the steps of hmc have no bias, R-hat is below {HIGH_R_HAT} and the effective sample size above {LOW_ESS} for all \
-         parameters. Modes that no draw has visited cannot be seen"
+        "right: the steps of hmc have no bias, R-hat is below {HIGH_R_HAT} and the effective sample size above {LOW_ESS} for {which}. Modes \
+         that no draw has visited cannot be seen"
     );
     has_converged.then_some((JudgmentOutcome::Right, text))
 }
@@ -314,20 +323,20 @@ fn not_converged(group: &PosteriorGroup) -> String {
 fn not_mixed(
     group: &PosteriorGroup,
     has_trajectories: bool,
-    has_own_step: bool,
-    longer: &str,
+    step_is_given: bool,
+    how_to_extend: &str,
 ) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
         (r_hat >= UNMIXED_R_HAT).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let advice = match (has_trajectories, has_own_step) {
+    let advice = match (has_trajectories, step_is_given) {
         (true, _) | (false, false) => "take a longer run",
         (false, true) => "let the step be found (method.step = \"auto\"), or take a longer run",
     };
     let text = format!(
-        "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}{longer}",
+        "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}{how_to_extend}",
         worst.name
     );
     Some((JudgmentOutcome::NotMixed, text))
@@ -340,8 +349,8 @@ fn not_measured(group: &PosteriorGroup, evidence: &Evidence) -> String {
         (group.chains * group.draws, if has_many { MIN_TEMPERATURE_DRAWS } else { draws_needed(group.parameters) });
     let are_particles = group.kind == SampleKind::Particles;
     let what = if are_particles { "particle" } else { "draw" };
-    // Of many parameters, the spread of a fitted normal distribution tells nothing.
-    let is_measurable = !has_many || !are_particles && group.parameters <= MAX_TEMPERATURE_PARAMETERS;
+    // The temperature of draws of a fitted normal distribution is 1 whatever the posterior is.
+    let is_measurable = !has_many || !evidence.are_of_fitted_normal && group.parameters <= MAX_TEMPERATURE_PARAMETERS;
     let reason = if are_particles && evidence.has_exchangeable_units {
         "single weights of a network mean nothing. Judge the particles by how they predict test rows, beside other methods".into()
     } else if draws < needed {
@@ -361,11 +370,11 @@ fn not_measured(group: &PosteriorGroup, evidence: &Evidence) -> String {
 }
 
 /// The judgment of draws that are the same in some direction of the space of parameters.
-fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) -> (JudgmentOutcome, String) {
+fn constant_direction(is_particles: bool, has_trajectories: bool, how_to_extend: &str) -> (JudgmentOutcome, String) {
     let advice = match (is_particles, has_trajectories) {
         (true, _) => "set a smaller step of the optimizer, or run more rounds".to_owned(),
-        (false, true) => format!("run longer{longer}, or with a larger method.burn_in"),
-        (false, false) => format!("set a smaller step, or run longer{longer}"),
+        (false, true) => format!("run longer{how_to_extend}, or with a larger method.burn_in"),
+        (false, false) => format!("set a smaller step, or run longer{how_to_extend}"),
     };
     let text = format!(
         "biased: a combination of parameters is the same in all draws, so that its sd is 0: they have not left their start, or were thrown \
@@ -378,7 +387,7 @@ fn constant_direction(is_particles: bool, has_trajectories: bool, longer: &str) 
 fn advice_on_shift(is_particles: bool, is_normal: bool, run_longer: &str) -> &str {
     match (is_particles, is_normal) {
         (true, true) => NO_FITTED_NORMAL,
-        // In a longer run they can as well go farther away.
+        // With more rounds alone, particles can also move farther from the mean.
         (true, false) => MORE_ROUNDS,
         (false, _) => run_longer,
     }
@@ -386,18 +395,18 @@ fn advice_on_shift(is_particles: bool, is_normal: bool, run_longer: &str) -> &st
 
 /// The judgment of draws whose chains agree.
 fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
-    let (has_trajectories, longer) = (evidence.trajectories.is_some(), evidence.longer.as_str());
+    let (has_trajectories, how_to_extend) = (evidence.trajectories.is_some(), evidence.how_to_extend.as_str());
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group, evidence)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
     let is_normal = bias.drawn_from == DrawnFrom::FittedNormal;
-    let run_longer = format!("run longer{longer}");
-    let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
+    let run_longer = format!("run longer{how_to_extend}");
+    let advice = |parameter: &ParameterBias| match (is_particles, parameter.sd_ratio > 1.0) {
         _ if has_trajectories => run_longer.as_str(),
         (true, false) if is_normal => NO_FITTED_NORMAL,
         (true, true) => MORE_ROUNDS,
         (true, false) => MORE_PARTICLES,
-        (false, true) => smaller_step(evidence.has_own_step),
+        (false, true) => advice_on_wide_chains(evidence.step_is_given),
         (false, false) => &run_longer,
     };
     match (bias.verdict, worst) {
@@ -435,7 +444,7 @@ fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String
         ),
         (Verdict::Undecided, _) if has_trajectories => (
             JudgmentOutcome::Undecided,
-            format!("undecided: no bias was found, but {}. Run longer{longer}", not_converged(group)),
+            format!("undecided: no bias was found, but {}. Run longer{how_to_extend}", not_converged(group)),
         ),
         (Verdict::Undecided, _) if is_particles => (
             JudgmentOutcome::Undecided,
@@ -443,15 +452,15 @@ fn bias(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String
         ),
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
-            format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{longer} may tell; else compare with hmc"),
+            format!("undecided: no bias was found, but the errors are too large to exclude it. A longer run{how_to_extend} may tell; else compare with hmc"),
         ),
         _ => {
             let unknown = |reason: &str| (JudgmentOutcome::Unknown, format!("bias unknown: {reason}. Compare with hmc"));
             match bias.obstacle {
-                Some(Obstacle::ConstantDirection) => constant_direction(is_particles, has_trajectories, longer),
+                Some(Obstacle::ConstantDirection) => constant_direction(is_particles, has_trajectories, how_to_extend),
                 _ if has_trajectories => (
                     JudgmentOutcome::Undecided,
-                    format!("undecided: the steps of hmc have no bias, but {}. Run longer{longer}", not_converged(group)),
+                    format!("undecided: the steps of hmc have no bias, but {}. Run longer{how_to_extend}", not_converged(group)),
                 ),
                 Some(Obstacle::TooFewDraws) => unknown("the draws are too few"),
                 Some(Obstacle::NoGaussian) | None => unknown(
@@ -474,8 +483,8 @@ mod tests {
         assert_eq!(predictions(0.95, &Evidence::default()).0, JudgmentOutcome::Predictions);
         let (outcome, text) = predictions(0.899, &Evidence::default());
         assert!(outcome == JudgmentOutcome::NotMixed && text.contains("only 89 % of the test rows"), "{text}");
-        assert!(widened(0.2).is_none());
-        let (outcome, text) = widened(2.44).unwrap();
+        assert!(too_wide(0.2).is_none());
+        let (outcome, text) = too_wide(2.44).unwrap();
         assert!(outcome == JudgmentOutcome::Biased && text.contains("up to 3.4 times that of the posterior"), "{text}");
         assert!(!JudgmentOutcome::Predictions.is_unusable());
     }
@@ -490,15 +499,15 @@ mod tests {
     fn evidence(temperature: f64) -> Evidence {
         let by_draw = ndarray::Array2::from_shape_fn((100, 1), |(draw, _)| temperature + 0.01 * (-1_f64).powi(draw as i32));
         let temperatures = temperatures(&[("weights".into(), 400)], by_draw.view(), &[0; 100]);
-        Evidence { temperatures, longer: " (`longer`)".into(), ..Evidence::default() }
+        Evidence { temperatures, how_to_extend: " (`longer`)".into(), ..Evidence::default() }
     }
 
     #[test]
     fn the_spread_of_many_parameters_is_judged_by_its_temperature() {
         let group = group(SampleKind::Chains, 100, 400);
         let judged = |temperature| spread(&group, &evidence(temperature)).unwrap();
-        let with_own_step = Evidence { has_own_step: true, ..evidence(1.44) };
-        assert!(spread(&group, &with_own_step).unwrap().1.contains("let the step be found"));
+        let with_given_step = Evidence { step_is_given: true, ..evidence(1.44) };
+        assert!(spread(&group, &with_given_step).unwrap().1.contains("let the step be found"));
         let (outcome, text) = judged(1.44);
         assert!(
             outcome == JudgmentOutcome::Biased
@@ -532,7 +541,9 @@ mod tests {
             (chains, 500, 400, off(), "`mpibayes judge` measures it"),
             (chains, 500, 400, network(), "`mpibayes judge` measures it"),
             (chains, 500, 2_000_000, off(), "the model has 2,000,000 parameters"),
-            (particles, 500, 400, off(), "the model has 400 parameters"),
+            (particles, 500, 400, off(), "`mpibayes judge` measures it"),
+            (particles, 500, 400, Evidence { are_of_fitted_normal: true, ..off() }, "the model has 400 parameters"),
+            (particles, 500, 400, Evidence::default(), "the model has 400 parameters"),
             (particles, 500, 3, network(), "single weights of a network mean nothing"),
             (particles, 500, 3, Evidence::default(), "does not sample the posterior"),
         ] {
@@ -540,7 +551,7 @@ mod tests {
             assert!(text.starts_with("bias unknown: ") && text.contains(says), "{text}");
         }
         let diverged = Evidence { last_draws_diverged: true, ..Evidence::default() };
-        let (outcome, text) = without_trajectories(&group(chains, 500, 3), &diverged);
+        let (outcome, text) = by_draws(&group(chains, 500, 3), &diverged);
         assert!(outcome == JudgmentOutcome::Diverged && text.contains("the last draws of a chain are not finite"), "{text}");
     }
 

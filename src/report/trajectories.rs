@@ -22,7 +22,7 @@ pub struct Trajectories {
 }
 
 impl Trajectories {
-    /// Those of a result file; none if the method has none.
+    /// Those of a result file; none if the method has none, or there is no draw yet.
     ///
     /// # Errors
     /// When the file cannot be read.

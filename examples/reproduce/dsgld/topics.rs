@@ -501,7 +501,8 @@ impl Run {
         with
     }
 
-    /// The quick versions have a tenth of the rounds and a quarter of the evaluations, which take most of their time.
+    /// The quick versions have a tenth of the rounds, but at least 4, and a quarter of the evaluations. They show that a row runs, not what the
+    /// claims are worth.
     fn shortened(&self, effort: Effort) -> Self {
         if !effort.is_quick() {
             return self.clone();

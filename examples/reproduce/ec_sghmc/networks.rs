@@ -88,7 +88,7 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    fn is_at(&self, step: u64) -> bool {
+    pub fn is_at(&self, step: u64) -> bool {
         (self.steps - step as f64).abs() < 0.5
     }
 }
@@ -252,8 +252,12 @@ pub struct Tuned {
 impl Tuned {
     /// The step size, for reports.
     pub fn step(&self) -> Result<String> {
+        let step = value::<f64>(&self.run, "method.step")?;
+        if self.tried == 0 {
+            return Ok(format!("{step:.2e}, not searched"));
+        }
         let edge = if self.is_at_edge { ", at the edge" } else { "" };
-        Ok(format!("{:.2e}; best of {} tried{edge}", value::<f64>(&self.run, "method.step")?, self.tried))
+        Ok(format!("{step:.2e}; best of {} tried{edge}", self.tried))
     }
 }
 
@@ -262,6 +266,9 @@ impl Tuned {
 pub fn tuned(runs: &[Table], moves: u32, images: &Images, seconds: f64, steps: u64) -> Result<Vec<Tuned>> {
     let registry = Registry::default();
     runs.iter().try_for_each(|run| parse(run, &registry).map(drop))?;
+    if moves == 0 {
+        return Ok(runs.iter().map(|run| Tuned { run: run.clone(), factor: 1.0, tried: 0, is_at_edge: false }).collect());
+    }
     let judge = |&(place, doubled): &(usize, i32)| {
         let run = with_step(&runs[place], 2_f64.powi(doubled))?;
         if parse(&run, &registry).is_err() {
@@ -288,11 +295,8 @@ fn best(tried: &Tried) -> Option<i32> {
 }
 
 /// Tries the step sizes of the files, then those beside the best so far of each run, so many times. `judge` gets the runs and how often their step
-/// size is doubled. Without moves there is nothing to choose from, and nothing is judged.
+/// size is doubled.
 fn climb(runs: usize, moves: u32, judge: impl Fn(&[(usize, i32)]) -> Result<Vec<f64>>) -> Result<Vec<Tried>> {
-    if moves == 0 {
-        return Ok(vec![Tried::from([(0, f64::NAN)]); runs]);
-    }
     let mut found = vec![Tried::new(); runs];
     for _ in 0..=moves {
         let wanted: Vec<(usize, i32)> = (0..runs)

@@ -77,15 +77,15 @@ pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     case.shows("asynchronous SGHMC less EC-SGHMC", &difference, "");
     for (place, name) in NAMES.iter().enumerate() {
         case.tells(format!("{name}: step size"), tuned[place].step()?, "");
-        let ends = of(place).iter().map(|course| end(course)).collect::<Vec<Evaluated>>();
+        let ends = of(place).iter().map(|course| end(course, steps)).collect::<Vec<Evaluated>>();
         let all = |of: fn(&Evaluated) -> f64| ends.iter().map(of).collect::<Vec<f64>>();
         case.shows(format!("{name}: a chain's own NLL in the end"), &all(|end| end.own_nll), "");
         case.shows(format!("{name}: of the averaged predictions"), &all(|end| end.of_average.nll), "");
-        case.shows(format!("{name}: accuracy of these"), &all(|end| end.of_average.accuracy), "");
-        case.shows(format!("{name}: expected calibration error"), &all(|end| end.of_average.ece), "");
+        case.shows(format!("{name}: their accuracy"), &all(|end| end.of_average.accuracy), "");
+        case.shows(format!("{name}: their expected calibration error"), &all(|end| end.of_average.ece), "");
     }
     for ((name, _), course) in REFERENCES.iter().zip(of_references) {
-        let Evaluated { own_nll, of_average: OfAverage { nll, accuracy, ece }, .. } = end(course);
+        let Evaluated { own_nll, of_average: OfAverage { nll, accuracy, ece }, .. } = end(course, steps);
         let all =
             format!("{own_nll:.3}; of the averaged predictions {nll:.3}, accuracy {accuracy:.3}, calibration error {ece:.3}");
         case.tells(format!("{name}, one seed: own NLL in the end"), all, "");
@@ -118,11 +118,34 @@ pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Six workers on CIFAR-10", charts, &caption))))
 }
 
-/// The last evaluation of a run; what has diverged is as good as guessing.
-fn end(course: &Path) -> Evaluated {
+/// The evaluation after so many steps. A run that has diverged before is as good as guessing, and no likelihood counts as worse.
+fn end(course: &Path, steps: u64) -> Evaluated {
     let guessing = OfAverage { nll: GUESSING, accuracy: 0.1, ece: 0.0 };
-    let last = course.last().copied().filter(|at| at.own_nll.is_finite() && at.of_average.nll.is_finite());
-    let last = last.unwrap_or(Evaluated { steps: f64::NAN, seconds: f64::NAN, own_nll: GUESSING, of_average: guessing });
-    let of_average = if last.of_average.nll < GUESSING { last.of_average } else { guessing };
+    let guessing = Evaluated { steps: steps as f64, seconds: f64::NAN, own_nll: GUESSING, of_average: guessing };
+    let is_finite = |at: &&Evaluated| at.own_nll.is_finite() && at.of_average.nll.is_finite();
+    let last = course.iter().find(|at| at.is_at(steps)).filter(is_finite).copied().unwrap_or(guessing);
+    let of_average = OfAverage { nll: last.of_average.nll.min(GUESSING), ..last.of_average };
     Evaluated { own_nll: last.own_nll.min(GUESSING), of_average, ..last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_has_diverged_ends_as_good_as_guessing_and_one_that_is_too_certain_does_not() {
+        let at = |steps: f64, nll: f64| {
+            let of_average = OfAverage { nll, accuracy: 0.3, ece: 0.25 };
+            Evaluated { steps, seconds: 1.0, own_nll: nll, of_average }
+        };
+        let shown = |course: &Path| {
+            let Evaluated { own_nll, of_average, .. } = end(course, 20);
+            [own_nll, of_average.nll, of_average.accuracy, of_average.ece]
+        };
+        assert_eq!(shown(&vec![at(10.0, 2.0), at(20.0, 1.5)]), [1.5, 1.5, 0.3, 0.25]);
+        assert_eq!(shown(&vec![at(10.0, 2.0), at(20.0, 4.0)]), [GUESSING, GUESSING, 0.3, 0.25]);
+        let guessing = [GUESSING, GUESSING, 0.1, 0.0];
+        assert_eq!(shown(&vec![at(10.0, 2.0)]), guessing);
+        assert_eq!(shown(&vec![at(20.0, f64::NAN)]), guessing);
+    }
 }

@@ -121,7 +121,7 @@ impl CountsArgs {
         self.import_prepared()
     }
 
-    /// Imports into an output that is prepared.
+    /// Imports without checking the output: for callers of [`OutputArgs::prepare`].
     pub(super) fn import_prepared(&self) -> anyhow::Result<String> {
         let (file, detected) = (&self.file, detect(&self.file)?);
         let format = match (self.format.map(BagFormat::from), detected) {
@@ -158,7 +158,7 @@ impl TextArgs {
         self.import_prepared()
     }
 
-    /// Imports into an output that is prepared.
+    /// Imports without checking the output: for callers of [`OutputArgs::prepare`].
     pub(super) fn import_prepared(&self) -> anyhow::Result<String> {
         let input = Input::Text(Text { inputs: self.files.clone(), vocabulary: self.words.vocabulary()? });
         self.test.import(input, &self.output.output)
@@ -171,7 +171,7 @@ impl WordArgs {
             return Ok(Vocabulary::Given(words.clone()));
         }
         let default = WordFilter::default();
-        let choice = WordFilter {
+        let filter = WordFilter {
             stop_words: match &self.stop_words {
                 None => StopWords::None,
                 Some(file) if file.as_os_str() == "english" => StopWords::English,
@@ -188,7 +188,7 @@ impl WordArgs {
             most_share: self.most_share.unwrap_or(default.most_share),
             most_words: self.most_words.unwrap_or(default.most_words),
         };
-        Ok(Vocabulary::Chosen { shortest: self.shortest.unwrap_or(DEFAULT_SHORTEST) as usize, choice })
+        Ok(Vocabulary::Chosen { shortest: self.shortest.unwrap_or(DEFAULT_SHORTEST) as usize, filter })
     }
 }
 
@@ -212,7 +212,7 @@ impl DocumentTestArgs {
     }
 }
 
-/// The format of word counts that the content of a file shows, if any.
+/// The format of word counts that a file has, by its content; none if it has none of them.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -229,7 +229,7 @@ pub fn detect(path: &Path) -> anyhow::Result<Option<BagFormat>> {
 /// For such a file, and when it cannot be read.
 pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     const LINES: usize = 100;
-    // A table with one column of numbers beside seven of text, of one word each, has this share. Prose has fewer numbers among its words.
+    // A table with one column of numbers and seven columns of single words has this share; blanks separate fields too. Prose has fewer numbers.
     const MIN_SHARE: f64 = 0.125;
     let lines = Source::first_lines(path, LINES)?;
     let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
@@ -253,7 +253,7 @@ pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
 fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result<String> {
     let corpus = Corpus::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
-    let split = |split| {
+    let size_of = |split| {
         let (documents, tokens) = (corpus.documents(split) as u64, corpus.tokens(split));
         format!("{}, {}", text::counted(documents, "document"), text::counted(tokens, "token"))
     };
@@ -266,10 +266,10 @@ fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result
     if let (Input::Text(text), Some(text_report)) = (input, &report.text) {
         lines.extend(describe_text(text, text_report));
     }
-    lines.push(("train", split(Split::Train)));
+    lines.push(("train", size_of(Split::Train)));
     lines.push(match corpus.documents(Split::Test) {
         0 => ("test", "none, so runs cannot evaluate topics: import again with --test-fraction SHARE".into()),
-        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(report.scored_tokens))),
+        _ => ("test", format!("{}, {} of them scored", size_of(Split::Test), text::count(report.scored_tokens))),
     });
     lines.push(("words", format!("{}{without_names}", text::count(corpus.words()))));
     if report.empty > 0 {
@@ -283,10 +283,10 @@ fn describe(path: &Path, input: &Input, report: &CorpusReport) -> anyhow::Result
 /// A note if `--most-share` drops more distinct words than are kept.
 fn note_on_words(input: &Input, report: &CorpusReport) -> Option<String> {
     let VocabularyReport::Chosen(chosen) = &report.text.as_ref()?.words else { return None };
-    let Input::Text(Text { vocabulary: Vocabulary::Chosen { choice, .. }, .. }) = input else { return None };
+    let Input::Text(Text { vocabulary: Vocabulary::Chosen { filter, .. }, .. }) = input else { return None };
     let (common, kept) = (chosen.common.words, chosen.kept.words);
     (common > kept).then(|| {
-        let (common, kept, share) = (text::count(common), text::count(kept), choice.most_share);
+        let (common, kept, share) = (text::count(common), text::count(kept), filter.most_share);
         format!(
             "{common} words are left out by --most-share {share}, more than the {kept} that are kept: raise it (at most 1), unless they \
              are stop words"
@@ -295,7 +295,7 @@ fn note_on_words(input: &Input, report: &CorpusReport) -> Option<String> {
 }
 
 /// What the text contains, and which of its words are left out.
-fn describe_text(text: &Text, text_report: &TextReport) -> Vec<(&'static str, String)> {
+fn describe_text(input: &Text, text_report: &TextReport) -> Vec<(&'static str, String)> {
     let documents = [(text_report.lines, "one per line"), (text_report.files - text_report.not_text, "one per file")];
     let documents = documents.iter().filter(|(number, _)| *number > 0);
     let documents: Vec<String> =
@@ -311,26 +311,27 @@ fn describe_text(text: &Text, text_report: &TextReport) -> Vec<(&'static str, St
         let what = "with bytes that are not UTF-8, read as Latin-1";
         lines.push(("Latin-1", format!("{} {what}", text::counted(text_report.not_utf_8, "document"))));
     }
-    let sum = |sum: WordTotals| format!("{}, {}", text::counted(sum.words, "word"), text::counted(sum.tokens, "token"));
-    match (text_report.words, &text.vocabulary) {
-        (VocabularyReport::Chosen(chosen), Vocabulary::Chosen { shortest, choice }) => {
-            lines.push(("seen", format!("{}, of {shortest} letters or more", sum(chosen.seen))));
-            let least = text::count(choice.least_documents);
+    let in_words =
+        |totals: WordTotals| format!("{}, {}", text::counted(totals.words, "word"), text::counted(totals.tokens, "token"));
+    match (text_report.words, &input.vocabulary) {
+        (VocabularyReport::Chosen(chosen), Vocabulary::Chosen { shortest, filter }) => {
+            lines.push(("seen", format!("{}, of {shortest} letters or more", in_words(chosen.seen))));
+            let least = text::count(filter.least_documents);
             for (dropped, why) in [
                 (chosen.stop_words, "stop words".to_owned()),
                 (chosen.rare, format!("in fewer than {least} documents (--least-documents)")),
-                (chosen.common, format!("in more than {} of the documents (--most-share)", choice.most_share)),
-                (chosen.over_limit, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words))),
+                (chosen.common, format!("in more than {} of the documents (--most-share)", filter.most_share)),
+                (chosen.over_limit, format!("beyond the {} most frequent (--most-words)", text::count(filter.most_words))),
             ] {
                 if dropped.words > 0 {
-                    lines.push(("dropped", format!("{}: {why}", sum(dropped))));
+                    lines.push(("dropped", format!("{}: {why}", in_words(dropped))));
                 }
             }
-            lines.push(("kept", sum(chosen.kept)));
+            lines.push(("kept", in_words(chosen.kept)));
         }
         (VocabularyReport::Given { tokens, found: totals }, _) => {
             lines.push(("seen", text::counted(tokens, "token")));
-            lines.push(("kept", format!("{} of the vocabulary", sum(totals))));
+            lines.push(("kept", format!("{} of the vocabulary", in_words(totals))));
         }
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A run of a sweep as all ranks know it.
+/// What rank 0 tells all ranks of a run of the sweep.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PlannedRun {
     /// From 0.

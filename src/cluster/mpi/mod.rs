@@ -146,7 +146,7 @@ fn run_typed<N: Number>(
     let result = guard(activity, || {
         Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &mut short_work, &clock, recorder)))
     });
-    match result.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
+    match result.map_err(Fault::by_driver).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => abort_job(world, &mut transport.wire, fault),
     }
@@ -247,7 +247,7 @@ fn event_loop<N: Number>(
     let mut since = Instant::now();
     let mut idle_since = None;
     loop {
-        let saved_before = node.saved_seconds;
+        let saved_before = node.seconds_saving;
         let mut busy = false;
         while let Some((to, packet)) = node.out.pop_front() {
             busy = true;
@@ -291,7 +291,7 @@ fn event_loop<N: Number>(
         node.usage.seconds += seconds;
         let is_idle = !is_active && completed.is_none() && workers.are_idle();
         if is_active || is_idle && transport.is_moving() {
-            node.usage.messages += (seconds - worked - (node.saved_seconds - saved_before)).max(0.0);
+            node.usage.messages += (seconds - worked - (node.seconds_saving - saved_before)).max(0.0);
         } else if is_idle {
             node.usage.idle += seconds;
         }

@@ -1,4 +1,4 @@
-//! The states of a rank for a checkpoint.
+//! How a rank saves its agents and transfers for a checkpoint.
 
 use super::super::body::Body;
 use super::super::fault::{Action, Fault, guard};
@@ -18,11 +18,11 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl<N: Number> Node<N> {
-    /// If a checkpoint is wanted and this rank has nothing under way any more: writes the draws, saves the states, and sends rank 0 all that it
-    /// needs for the checkpoint.
+    /// If rank 0 has asked for it and this rank has nothing under way any more: writes the draws, saves the states if there is to be a
+    /// checkpoint, and sends rank 0 all that it needs.
     pub(super) fn try_quiesce(&mut self) -> Result<(), Fault> {
         let (started, agents, transfers) = (self.started, &self.agents, &self.transfers);
-        // Large reports go straight to rank 0, so that it may have them all while a bundle, now empty, still has to be passed up the tree.
+        // Large reports do not go up the tree. Rank 0 can therefore have all reports, and ask, while this rank still has to pass on a bundle.
         let passes_on_reports = !self.bundles.is_empty();
         let is_quiet = |waiting: &mut Quiescing| {
             started
@@ -69,7 +69,7 @@ impl<N: Number> Node<N> {
     pub fn note_saving(&mut self, doing: Doing, since: Instant) {
         let seconds = since.elapsed().as_secs_f64();
         self.usage.saving += seconds;
-        self.saved_seconds += seconds;
+        self.seconds_saving += seconds;
         if let Some(timeline) = &self.timeline {
             timeline.add(doing, 0, None, None, since);
         }
@@ -78,7 +78,8 @@ impl<N: Number> Node<N> {
     /// Saves the states of this rank's agents and its transfers; the bodies only of transfers whose request is in `saved_here`. The inner error is
     /// that of the store: the run continues without this checkpoint.
     fn save_states(&self, saved_here: &BTreeSet<RequestId>) -> Result<Result<Saved, String>, Fault> {
-        let fault = &RefCell::new(None);
+        // A store passes on only the cause of a failure; the fault, which names the agent, is kept here.
+        let agent_fault = &RefCell::new(None);
         let mut ids = Vec::with_capacity(self.agents.len());
         let mut states: Vec<WriteState> = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
@@ -86,9 +87,9 @@ impl<N: Number> Node<N> {
                 let activity = self.activity(Some(id), Action::Saving);
                 ids.push(id);
                 states.push(Box::new(move |to| {
-                    guard(activity, || agent.write_state(to)).map_err(|failed| {
-                        let cause = failed.cause.clone();
-                        fault.replace(Some(failed));
+                    guard(activity, || agent.write_state(to)).map_err(|fault| {
+                        let cause = fault.cause.clone();
+                        agent_fault.replace(Some(fault));
                         cause.into()
                     })
                 }));
@@ -96,12 +97,12 @@ impl<N: Number> Node<N> {
         }
         let mut transfers = Vec::with_capacity(self.transfers.len());
         for (&request, transfer) in &self.transfers {
-            let encoding = saved_here.contains(&request).then(|| {
+            let body_saved_here = saved_here.contains(&request).then(|| {
                 let (bytes, is_packed) = SavedBody::to_bytes(&transfer.body);
                 states.push(Box::new(move |to| Ok(to.write_all(&bytes)?)));
                 (transfer.body.len(), is_packed)
             });
-            transfers.push((request, transfer.to.clone(), encoding));
+            transfers.push((request, transfer.to.clone(), body_saved_here));
         }
         let wanted = states.len();
         let stored = match &self.states {
@@ -114,17 +115,17 @@ impl<N: Number> Node<N> {
             }
             Ok(stored) => stored.into_iter(),
             Err(NotSaved::State(cause)) => {
-                let of_agent = fault.take();
-                return Err(of_agent.unwrap_or_else(|| self.activity(None, Action::Saving).fault(cause.to_string())));
+                return Err(agent_fault.take().unwrap_or_else(|| self.activity(None, Action::Saving).fault(cause.to_string())));
             }
             Err(NotSaved::Store(cause)) => return Ok(Err(format!("rank {}: {cause}", self.rank))),
         };
+        // The states of the agents come first, then the bodies.
         let agents = ids.into_iter().zip(&mut stored).collect();
         let mut saved_body = |(values, is_packed)| Some(SavedBody { values, is_packed, bytes: stored.next()? });
-        let saved_transfer = |(request, to, encoding): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
+        let saved_transfer = |(request, to, body_saved_here): (RequestId, Vec<AgentId>, Option<(usize, bool)>)| SavedTransfer {
             request,
             to,
-            body: encoding.and_then(&mut saved_body),
+            body: body_saved_here.and_then(&mut saved_body),
         };
         Ok(Ok(Saved { agents, transfers: transfers.into_iter().map(saved_transfer).collect() }))
     }

@@ -277,9 +277,9 @@ fn rows_are_no_corpus_and_a_corpus_has_no_rows() {
 /// Everything of a text that occurs.
 const ALL: WordFilter = WordFilter { stop_words: StopWords::None, least_documents: 1, most_share: 1.0, most_words: u32::MAX };
 
-fn text(inputs: &[&Path], choice: WordFilter) -> CorpusImport {
+fn text(inputs: &[&Path], filter: WordFilter) -> CorpusImport {
     let inputs = inputs.iter().map(|path| path.to_path_buf()).collect();
-    import_of(Input::Text(Text { inputs, vocabulary: Vocabulary::Chosen { shortest: 3, choice } }))
+    import_of(Input::Text(Text { inputs, vocabulary: Vocabulary::Chosen { shortest: 3, filter } }))
 }
 
 /// Imports a text: the words, the documents by number, and what was found.
@@ -377,9 +377,9 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         _ => "word Don't\n",
     };
     let path = place.file("x", (0..10).map(line).collect::<String>());
-    let choice = WordFilter { least_documents: 2, most_share: 0.5, stop_words: StopWords::English, most_words: 100 };
-    let chosen = |choice: &WordFilter| {
-        let (words, _, found) = read(&place, &text(&[&path], choice.clone()));
+    let filter = WordFilter { least_documents: 2, most_share: 0.5, stop_words: StopWords::English, most_words: 100 };
+    let chosen = |filter: &WordFilter| {
+        let (words, _, found) = read(&place, &text(&[&path], filter.clone()));
         let VocabularyReport::Chosen(chosen) = found.words else { panic!("{found:?}") };
         (words.join(" "), chosen)
     };
@@ -392,13 +392,13 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         over_limit: sum(0, 0),
         kept: sum(2, 9),
     };
-    let (words, found) = chosen(&choice);
+    let (words, found) = chosen(&filter);
     assert_eq!(found.stop_words.words, 3);
     assert_eq!((words.as_str(), found), ("half twice", expected));
     let list = StopWords::File(place.file("stop", "Which\nagain,half\n"));
-    assert_eq!(chosen(&WordFilter { stop_words: list, ..choice.clone() }).0, "don twice");
+    assert_eq!(chosen(&WordFilter { stop_words: list, ..filter.clone() }).0, "don twice");
     // Of `again` (3), `don` (5), `half` (7), `twice` (2), `which` (2) those with the most tokens, the first of equals.
-    let all = WordFilter { stop_words: StopWords::None, ..choice.clone() };
+    let all = WordFilter { stop_words: StopWords::None, ..filter.clone() };
     assert_eq!(chosen(&all).0, "again don half twice which");
     let (words, found) = chosen(&WordFilter { most_words: 4, ..all.clone() });
     assert_eq!((words.as_str(), found.over_limit), ("again don half twice", sum(1, 2)));
@@ -407,7 +407,7 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         "again don half rare twice which word"
     );
     // Nothing is left, and what to do.
-    let none = WordFilter { least_documents: 6, ..choice };
+    let none = WordFilter { least_documents: 6, ..filter };
     let says = [
         "x: none of the 7 words is kept",
         "3 are stop words, 3 are in fewer than 6",

@@ -32,7 +32,7 @@ pub enum Vocabulary {
         /// The minimum number of characters.
         shortest: usize,
         /// Selects among these words.
-        choice: WordFilter,
+        filter: WordFilter,
     },
 }
 
@@ -142,9 +142,9 @@ impl Text {
                 };
                 Ok((vocabulary, found))
             }
-            Vocabulary::Chosen { shortest, choice } => {
+            Vocabulary::Chosen { shortest, filter } => {
                 let mut tokenizer = Tokenizer::new(*shortest);
-                let stop_words = choice.stop_words.read(&mut tokenizer)?;
+                let stop_words = filter.stop_words.read(&mut tokenizer)?;
                 let mut counts = WordCounts::default();
                 let found = for_each_document(&document_files, &mut |number, text, path, place| {
                     let mut counted = true;
@@ -157,9 +157,9 @@ impl Text {
                     );
                     Err(DataError::content(path, place, what))
                 })?;
-                let (vocabulary, report) = counts.select(choice, &stop_words, found.documents());
+                let (vocabulary, report) = counts.select(filter, &stop_words, found.documents());
                 if vocabulary.is_empty() {
-                    return Err(self.no_words_left(*shortest, choice, &found, report));
+                    return Err(self.no_words_left(*shortest, filter, &found, report));
                 }
                 read_bags(&document_files, &vocabulary, &mut tokenizer, each)?;
                 Ok((vocabulary, TextReport { words: VocabularyReport::Chosen(report), ..found }))
@@ -168,7 +168,7 @@ impl Text {
     }
 
     /// The error if the filter leaves out all words.
-    fn no_words_left(&self, shortest: usize, choice: &WordFilter, found: &TextReport, report: FilterReport) -> DataError {
+    fn no_words_left(&self, shortest: usize, filter: &WordFilter, found: &TextReport, report: FilterReport) -> DataError {
         let FilterReport { seen, stop_words, rare, common, .. } = report;
         let what = if seen.words == 0 {
             format!("no document has a word of {shortest} to {MAX_WORD_LENGTH} letters: is this text?")
@@ -179,9 +179,9 @@ impl Text {
                 seen.words,
                 stop_words.words,
                 rare.words,
-                choice.least_documents,
+                filter.least_documents,
                 common.words,
-                choice.most_share,
+                filter.most_share,
                 found.documents()
             )
         };
@@ -190,15 +190,15 @@ impl Text {
 
     /// Describes the selection of words, for the description of the corpus.
     pub(super) fn rule(&self) -> String {
-        let Vocabulary::Chosen { shortest, choice } = &self.vocabulary else { return "as text".into() };
-        let stop_words = match &choice.stop_words {
+        let Vocabulary::Chosen { shortest, filter } = &self.vocabulary else { return "as text".into() };
+        let stop_words = match &filter.stop_words {
             StopWords::None => String::new(),
             StopWords::English => "no English stop words, ".into(),
             StopWords::File(path) => format!("no stop words of {}, ", crate::data::readers::source::file_name(path)),
         };
         format!(
             "as text (words of {shortest} letters or more, {stop_words}in at least {} documents and at most {} of all, the {} most frequent)",
-            choice.least_documents, choice.most_share, choice.most_words
+            filter.least_documents, filter.most_share, filter.most_words
         )
     }
 }

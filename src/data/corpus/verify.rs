@@ -5,7 +5,7 @@ use crate::data::dataset::digest::ContentDigest;
 use crate::data::dataset::layout::{Split, TOPICS};
 use crate::data::dataset::list_reader::ListReader;
 use crate::data::error::{DataError, Place, Result};
-use crate::data::verification::{Progress, RESTORE, Verified, compare, unverifiable};
+use crate::data::verification::{Progress, RESTORE, Verified, check_digest, unverifiable};
 use hdf5::Error::Internal;
 
 /// What is not covered by the digests of a corpus of an earlier version.
@@ -55,7 +55,7 @@ impl Corpus {
                 None => uncovered = Some(NUMBERS),
             }
         }
-        compare(&self.path, &digest.finish(), self.digest())?;
+        check_digest(&self.path, &digest.finish(), self.digest())?;
         Ok(Verified { bytes: progress.bytes(), uncovered })
     }
 

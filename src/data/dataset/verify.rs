@@ -8,7 +8,7 @@ use crate::data::dataset::scaling::FeatureScaling;
 use crate::data::dataset::write::FeatureValue;
 use crate::data::error::Result;
 use crate::data::hdf;
-use crate::data::verification::{Progress, Verified, compare, unverifiable};
+use crate::data::verification::{Progress, Verified, check_digest, unverifiable};
 use hdf5::Error::Internal;
 
 /// The bytes of a block of dense rows, unless a row is longer.
@@ -24,7 +24,7 @@ impl Dataset {
     pub fn verify(&self, report: &mut dyn FnMut(u64)) -> Result<Verified> {
         let progress = Progress::new(report);
         let digest = self.content_digest(&progress).map_err(unverifiable(&self.path))?;
-        compare(&self.path, &digest, self.digest())?;
+        check_digest(&self.path, &digest, self.digest())?;
         Ok(Verified { bytes: progress.bytes(), uncovered: None })
     }
 

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 /// A file of images and the file of their labels, each plain or gzip.
 #[derive(Clone, Debug)]
 pub struct IdxPair {
-    /// The images: unsigned bytes in two or more dimensions, images first.
+    /// The images: unsigned bytes in two or three dimensions, images first.
     pub images: PathBuf,
     /// The labels: unsigned bytes in one dimension.
     pub labels: PathBuf,
 }
 
-/// Imports images with labels into the dataset `output`. Labels become class names; raw bytes are stored with their scaling.
+/// Imports images with labels into the dataset `output`. Labels become class names. Pixels are stored as bytes, together with
+/// the scaling that readers apply.
 ///
 /// # Errors
 /// If a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
@@ -57,11 +58,11 @@ pub fn import_first_idx(
         labels.index_or_insert(&label.to_string(), &train.labels, Place::Record(record))?;
     }
     let (classes, final_indices) = labels.to_classes(&[], &train.labels)?;
-    // Labels are bytes: this table maps them to classes.
+    // Labels are bytes, numbered by first appearance so far; classes are in the order of labels. This table maps bytes to classes.
     let mut class_of = [None; 256];
     for label in 0..=255_u8 {
         let known = labels.known_index(&label.to_string(), &train.labels, Place::File).ok();
-        class_of[usize::from(label)] = known.and_then(|provisional| final_indices.get(provisional as usize).copied());
+        class_of[usize::from(label)] = known.and_then(|appearance| final_indices.get(appearance as usize).copied());
     }
     let targets = |labels: &[u8], path: &Path| -> Result<Targets> {
         let class = |(&label, record): (&u8, u64)| {

@@ -173,7 +173,7 @@ fn a_share_of_a_label_stays_with_its_own_agents() {
     assert_eq!(table("0.8", &[100, 100], 4), [[40, 10], [40, 10], [10, 40], [10, 40]]);
     assert_eq!(table("1", &[100, 50], 4), [[50, 0], [50, 0], [0, 25], [0, 25]]);
     assert_eq!(table("0.5", &[100, 60], 4), [[25, 15], [25, 15], [25, 15], [25, 15]]);
-    // More classes than agents: neighbours belong to one agent.
+    // More classes than agents: neighbors belong to one agent.
     assert_eq!(table("0.9", &[10, 20, 30, 40], 2), [[9, 18, 3, 4], [1, 2, 27, 36]]);
     assert_eq!(table("0.2", &[10, 20], 1), [[10, 20]]);
 }

@@ -6,11 +6,12 @@ use crate::number::Real;
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
 use std::ops::Range;
 
-/// The bytes of a strip of rows, which all tiles read in turn: most of the first-level cache, which has 48 KiB where vectors have 512 bits, on
-/// newer processors, and 32 KiB elsewhere.
+/// The bytes of a strip of rows, which all tiles read in turn: most of a first-level cache of 48 KiB, which most processors with AVX-512 have, or
+/// of 32 KiB. Where the cache is smaller, a strip comes from the second level.
 const fn strip_bytes<U: SimdLevel>() -> usize {
     if U::WIDE { 40 << 10 } else { 24 << 10 }
 }
+
 /// The least pixels of a strip: for fewer, it takes too long to load and store the sums of a tile.
 const LEAST_PIXELS: usize = 32;
 
@@ -74,7 +75,7 @@ impl<F: Real> SimdKernel for Call<'_, F> {
     }
 }
 
-/// The rows of a strip of at most so many numbers. All strips of an image have about the same height.
+/// The rows of a strip of about so many numbers, but at least [`LEAST_PIXELS`] pixels. All strips of an image have about the same height.
 fn rows_of_strip(plan: &Correlation, numbers: usize) -> usize {
     let row_numbers = plan.input.row_step + plan.output.row_step;
     let most = (numbers / row_numbers.max(1)).max(LEAST_PIXELS.div_ceil(plan.columns.max(1)));
@@ -100,7 +101,7 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
             while place < self.plan.run_len {
                 let left = self.plan.run_len - place;
                 // 32 is 16 + 16 rather than 24 + 8.
-                place += if U::WIDE && V == 1 && left >= 24 && left != 32 {
+                place += if U::WIDE && V == 1 && size_of::<F>() == 4 && left >= 24 && left != 32 {
                     self.tile::<U, 24>(number, place)
                 } else if U::WIDE && V == 1 && left >= 16 {
                     self.tile::<U, 16>(number, place)

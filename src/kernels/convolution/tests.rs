@@ -10,7 +10,7 @@ use crate::vector::{levels, on_level};
 const IMAGES: usize = 2;
 
 /// Shapes with every tile size and remainder: inputs, outputs, height, width, size, stride.
-const SHAPES: [[usize; 6]; 14] = [
+const SHAPES: [[usize; 6]; 17] = [
     [3, 16, 32, 32, 3, 1],
     [16, 16, 32, 32, 3, 1],
     [16, 32, 32, 32, 3, 2],
@@ -25,6 +25,9 @@ const SHAPES: [[usize; 6]; 14] = [
     [5, 21, 4, 6, 1, 1],
     [17, 17, 6, 3, 1, 2],
     [4, 4, 2, 2, 3, 2],
+    [16, 16, 5, 5, 1, 1],
+    [32, 16, 5, 5, 1, 1],
+    [64, 16, 5, 5, 1, 1],
 ];
 
 fn normals<F: Real>(len: usize, seed: u64) -> Vec<F> {

@@ -1,7 +1,8 @@
 //! Stein variational gradient descent (SVGD) on all data, on one agent or distributed over agents.
 //!
-//! θ_n ← θ_n + ε φ_n(Θ) with the target's score s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone,
-//! arXiv 2009.06419, eq. 8). Every agent holds all particles and estimates the score of its own shard; the estimates are summed in agent
+//! θ_n ← θ_n + ε φ_n(Θ), where the direction φ_n is that of [`kernels::svgd`](crate::kernels::svgd)
+//! for the score s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone, arXiv 2009.06419, eq. 8); L̂_k is the loss of agent k, estimated
+//! from a minibatch, and α the temperature. Every agent holds all particles and estimates the score of its own shard; the estimates are summed in agent
 //! order, the sum is sent straight to all agents, and each takes the same step. With one agent nothing is sent, and a round of steps is a
 //! single task.
 
@@ -53,12 +54,11 @@ pub struct SvgdSettings {
     steps: u64,
     /// Rows in a minibatch, over all agents together.
     batch: usize,
-    /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016) or
+    /// Bandwidth h of the kernel: "repository" (as in the authors' code: the median of all squared distances, divided by log(N + 1)), "paper" (Liu & Wang 2016) or
     /// { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
     bandwidth: Option<Bandwidth>,
-    /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a full matrix
-    /// of curvature and at most 1,000 parameters. The mode is then found before the run, and minibatches have a control variate
-    /// there.
+    /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a full matrix of
+    /// curvature and at most 1,000 parameters. The mode is found before the run, and scores of minibatches have a control variate at the mode.
     whitened: bool,
     /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
     optimizer: Optimizer,
@@ -93,15 +93,15 @@ impl MethodSettings for SvgdSettings {
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let (particles, others) = (self.particles(self.whitened, parameters) as u64, u64::from(agents.saturating_sub(1)));
-        let set = particles.saturating_mul(parameters as u64);
+        let values = particles.saturating_mul(parameters as u64);
         ResourceEstimate {
             particles: Some(particles),
             rounds: Some(self.rounds),
             minibatch: Some((self.batch as u64).div_ceil(u64::from(agents.max(1)))),
             // Particles, score, direction, and the optimizer's mean square; distances between particles.
-            values_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
-            // Slices of the sum to the ranks that add them, and back from there to all.
-            values_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
+            values_of_agent: Some(values.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
+            // In each step, slices of the scores go to the ranks that add them, and the sums from there to all ranks.
+            values_per_round: Some(values.saturating_mul(2 * others).saturating_mul(self.steps)),
             ..ResourceEstimate::default()
         }
     }
@@ -116,6 +116,7 @@ impl MethodSettings for SvgdSettings {
 
     fn check(&self) -> Result<(), KeyError> {
         let Self { rounds, steps, batch, .. } = *self;
+        // The number of parameters is not known yet. What is checked does not depend on it.
         let particles = self.particles(self.whitened, 1) as u64;
         at_least_one(&[("particles", particles), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
         self.stein(self.whitened, 1).check()

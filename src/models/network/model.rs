@@ -37,7 +37,8 @@ impl Network {
 
     /// The length of the scratch memory of one thread.
     fn memory_per_thread(&self, rows: usize, backward: bool) -> usize {
-        dense::memory(&self.layers, rows.min(ROW_BLOCK), backward)
+        // A multiple of a cache line, so that the memory of each thread begins at one.
+        dense::memory(&self.layers, rows.min(ROW_BLOCK), backward).next_multiple_of(16)
     }
 
     /// The number of threads for `units` of work: one if the work is small. Each unit is computed independently, so the result does not

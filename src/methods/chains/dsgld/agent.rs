@@ -22,7 +22,7 @@ pub struct DsgldAgent<T: Transition> {
     state: StateOf<T>,
 }
 
-/// What the transition needs, and the moments of all states so far.
+/// What the transition needs, and the moments of the states after burn-in, if expectations are wanted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState<S> {
     transition: S,
@@ -47,7 +47,7 @@ impl<T: Transition> DsgldAgent<T> {
         })
     }
 
-    /// The state of an arriving chain: drawn at first, otherwise the mean of the states in the body.
+    /// The state at which a visit begins: the mean of the states whose sum is in the body, or the chain's initial state if none arrives.
     fn arrival(&self, visit: &Visit, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
         let length = self.transition.state_len();
         if visit.group_size == 0 {
@@ -65,10 +65,10 @@ impl<T: Transition> DsgldAgent<T> {
             chain.iter_mut().for_each(|value| *value *= weight);
             if self.settings.noise_correction {
                 // Averaging R chains divides the variance of the last update's noise by R.
-                let noise = self.transition.noise(visit.first.saturating_sub(1));
+                let noise = self.transition.noise(visit.first_update.saturating_sub(1));
                 let noise = noise.ok_or("noise_correction needs a sampler whose noise does not depend on the state")?;
                 let lost = noise * (1.0 - 1.0 / f64::from(visit.group_size));
-                let mut stream = cx.stream(Who::Chain(visit.first_chain), visit.first, Purpose::Coupling);
+                let mut stream = cx.stream(Who::Chain(visit.first_chain), visit.first_update, Purpose::Coupling);
                 stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
             }
         }
@@ -78,37 +78,38 @@ impl<T: Transition> DsgldAgent<T> {
     fn visit(&mut self, group: &GroupVisit, body: Body<T::Number>, cx: &mut Context) -> Result<VisitResult<T>> {
         let visit = *group.visits.iter().find(|visit| visit.agent == self.id).ok_or("the visit has no chain for this agent")?;
         let mut chain = self.arrival(&visit, body, cx)?;
-        let other_work = self.local.arrive(&mut self.state.transition, group.round, &chain, cx)?;
+        let did_other_work = self.local.arrive(&mut self.state.transition, group.round, &chain, cx)?;
         let (burn_in, thin, expectations) = (self.settings.burn_in(), self.settings.thin(), self.settings.expectations);
         let dim = self.transition.dim();
-        let (mut kept, mut state) = (Vec::new(), Vec::new());
-        for number in visit.first..visit.first + visit.updates {
+        let (mut kept, mut draw) = (Vec::new(), Vec::new());
+        for number in visit.first_update..visit.first_update + visit.updates {
             let update = Update { chain: visit.chain, number, scale: visit.scale, pull: None };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
             if draw_after(number + 1, burn_in, thin).is_some() {
                 self.transition.keep(&chain, &mut kept);
             }
             if expectations && number >= burn_in {
-                state.clear();
-                self.transition.keep(&chain, &mut state);
-                self.state.expectations.add(&state, self.transition.step(number));
+                draw.clear();
+                self.transition.keep(&chain, &mut draw);
+                self.state.expectations.add(&draw, self.transition.step(number));
             }
         }
         if !all_finite(&chain) {
             return Err(format!(
                 "chain {} has diverged by update {}: set a smaller step",
                 visit.chain,
-                visit.first + visit.updates
+                visit.first_update + visit.updates
             )
             .into());
         }
         if !kept.is_empty() {
-            cx.record("posterior", visit.chain, draws(visit.first, burn_in, thin), dim, &kept);
+            let first_draw = draws(visit.first_update, burn_in, thin);
+            cx.record("posterior", visit.chain, first_draw, dim, &kept);
         }
         if self.settings.log_visits {
             let columns = [
                 ("chain", f64::from(visit.chain)),
-                ("first", visit.first as f64),
+                ("first", visit.first_update as f64),
                 ("updates", visit.updates as f64),
                 ("scale", visit.scale),
             ];
@@ -117,9 +118,15 @@ impl<T: Transition> DsgldAgent<T> {
         if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * visit.updates as f64));
         }
-        let last = visit.first + visit.updates - 1;
-        let state = Raw(if group.reports_state { chain[..dim].to_vec() } else { Vec::new() });
-        let visited = Visited { chain: visit.chain, updates: visit.updates, step: self.transition.step(last), other_work, state };
+        let last = visit.first_update + visit.updates - 1;
+        let reported = Raw(if group.reports_state { chain[..dim].to_vec() } else { Vec::new() });
+        let visited = Visited {
+            chain: visit.chain,
+            updates: visit.updates,
+            step: self.transition.step(last),
+            did_other_work,
+            state: reported,
+        };
         Ok((visited, if group.is_last { Body::empty() } else { chain.into() }))
     }
 }

@@ -165,10 +165,10 @@ impl<T: Transition> DsgldServer<T> {
                 .map(|chain| {
                     let agent = agent_at(&current_slots, chain);
                     let updates = self.state.updates_per_visit.next_visit(chain, agent as usize);
-                    let first = self.state.updates_posted[chain as usize];
+                    let first_update = self.state.updates_posted[chain as usize];
                     self.state.updates_posted[chain as usize] += updates;
                     let (group_size, first_chain) = previous_group(chain);
-                    Visit { agent, chain, first, updates, scale: scales[agent as usize], group_size, first_chain }
+                    Visit { agent, chain, first_update, updates, scale: scales[agent as usize], group_size, first_chain }
                 })
                 .collect();
             let members: Vec<AgentId> = visits.iter().map(|visit| visit.agent).collect();
@@ -197,7 +197,7 @@ impl<T: Transition> DsgldServer<T> {
         self.state.updates_done[agent] += visited.updates;
         self.state.step_size = visited.step;
         // A run must not depend on measured times unless `balance` is set.
-        if self.settings.balance.is_some() && !visited.other_work {
+        if self.settings.balance.is_some() && !visited.did_other_work {
             self.state.updates_per_visit.add_measurement(agent, seconds, visited.updates);
         }
         self.state.states_of_round.0.extend(visited.state.0);

@@ -54,7 +54,7 @@ pub(super) struct Visit {
     pub(super) agent: AgentId,
     pub(super) chain: u32,
     /// The number of the chain's first update in this visit.
-    pub(super) first: u64,
+    pub(super) first_update: u64,
     pub(super) updates: u64,
     /// What the score of the shard is multiplied by: 1/q_s, or N/N_s without `correction`.
     pub(super) scale: f64,
@@ -84,7 +84,7 @@ pub struct Visited<F: Real> {
     pub(super) updates: u64,
     pub(super) step: f64,
     /// Whether something other than updates took time, such as the fixed point of a control variate.
-    pub(super) other_work: bool,
+    pub(super) did_other_work: bool,
     /// The state, if it was requested.
     pub(super) state: Raw<F>,
 }

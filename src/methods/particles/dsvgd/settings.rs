@@ -50,12 +50,12 @@ macro_rules! dsvgd_settings {
             /// Rows in a minibatch of the agent.
             batch: usize,
             $($(#[$key_doc])* $key: $type,)*
-            /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016)
-            /// or { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
+            /// Bandwidth h of the kernel: "repository" (as in the authors' code: the median of all squared distances, divided by log(N + 1)),
+            /// "paper" (Liu & Wang 2016) or { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
             bandwidth: Option<$crate::kernels::rbf::Bandwidth>,
             /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a
-            /// full matrix of curvature and at most 1,000 parameters. The mode is then found before the run, and minibatches
-            /// have a control variate there.
+            /// full matrix of curvature and at most 1,000 parameters. The mode is found before the run, and scores of
+            /// minibatches have a control variate at the mode.
             whitened: bool,
             /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
             optimizer: $crate::kernels::optimizer::Optimizer,
