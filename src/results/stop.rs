@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static SIGNALED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
@@ -58,18 +59,18 @@ fn is_ignored(signal: libc::c_int) -> bool {
 }
 
 extern "C" fn ask(signal: libc::c_int) {
-    ASKED.store(true, Ordering::Relaxed);
+    SIGNALED.store(true, Ordering::Relaxed);
     TERMINATED.fetch_or(signal == libc::SIGTERM, Ordering::Relaxed);
 }
 
-/// Asks this process to save its run and stop, as by a signal.
+/// Requests that this process saves its run and stops, as after a signal.
 pub fn ask_to_stop() {
-    ASKED.store(true, Ordering::Relaxed);
+    REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// Withdraws such a request, for another run of this process.
+/// Withdraws such a request, for another run of this process. A signal remains.
 pub fn withdraw_request() {
-    ASKED.store(false, Ordering::Relaxed);
+    REQUESTED.store(false, Ordering::Relaxed);
     ANNOUNCED.store(false, Ordering::Relaxed);
 }
 
@@ -78,9 +79,9 @@ pub fn claim_announcement() -> bool {
     !ANNOUNCED.swap(true, Ordering::Relaxed)
 }
 
-/// Whether one of these signals was received, or the time is nearly up.
+/// Whether one of these signals was received, a stop was requested, or the time is nearly up.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::Relaxed) || time_left().is_some_and(|left| left < LEAST_MARGIN)
+    SIGNALED.load(Ordering::Relaxed) || REQUESTED.load(Ordering::Relaxed) || time_left().is_some_and(|left| left < LEAST_MARGIN)
 }
 
 /// Whether SIGTERM was received, after which a launcher waits a second before it kills a process.
