@@ -212,8 +212,8 @@ struct Run {
     slow: f64,
     /// Whether fast agents make as many more updates.
     balanced: bool,
-    /// How often predictions are judged.
-    evaluations: u64,
+    /// Whether this is the quick version.
+    is_quick: bool,
 }
 
 /// The files that topic rows share.
@@ -234,8 +234,8 @@ struct Files {
 }
 
 impl Files {
-    fn new(files: &[Runs]) -> Result<Self> {
-        let runs: Vec<Run> = Runs::all(files).0.iter().map(Run::new).collect::<Result<_>>()?;
+    fn new(files: &[Runs], effort: Effort) -> Result<Self> {
+        let runs: Vec<Run> = Runs::all(files).0.iter().map(|file| Run::new(file, effort)).collect::<Result<_>>()?;
         let [coupled, hybrid, independent, sgrld, dense, fast, async_lda] =
             runs.try_into().map_err(|_| "the files of topic rows have seven runs")?;
         Ok(Self { coupled, hybrid, independent, sgrld, dense, fast, async_lda })
@@ -380,7 +380,7 @@ impl Corpus {
             Ok(if agent == 0 { corpus.held_out.clone() } else { HeldOut { observed: none(), scored: none() } })
         };
         TopicEvaluation {
-            every: (run.rounds() / run.evaluations).max(1),
+            every: (run.rounds() / run.evaluations()).max(1),
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
@@ -400,9 +400,16 @@ fn least(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds of an update or of a token in a sweep, on one core here.
+/// Seconds of an update or of a token in a sweep, on one core here. Quick versions have round numbers instead, so that their results do not
+/// depend on the machine.
 fn cost(run: &Run) -> Result<f64> {
     static COSTS: Memory<String, f64> = Memory::new();
+    if run.is_quick {
+        return Ok(match run.how {
+            How::Chains(_) => 5e-3,
+            How::Together(_) | How::Apart(_) => 8e-8,
+        });
+    }
     let Run { model, how, .. } = run;
     let key = match how {
         How::Chains(TopicDsgldSettings { batch, sweeps, .. }) => format!("{model:?} {batch} {sweeps:?}"),
@@ -457,7 +464,7 @@ fn cost(run: &Run) -> Result<f64> {
 }
 
 impl Run {
-    fn new(file: &Table) -> Result<Self> {
+    fn new(file: &Table, effort: Effort) -> Result<Self> {
         let how = match find(file, "method.name").and_then(Value::as_str) {
             Some("adlda") => How::Together(settings(file, "method")?),
             Some("async_lda") => How::Apart(settings(file, "method")?),
@@ -473,7 +480,7 @@ impl Run {
             how,
             slow: 1.0,
             balanced: false,
-            evaluations: 20,
+            is_quick: effort.is_quick(),
         })
     }
 
@@ -501,13 +508,14 @@ impl Run {
         with
     }
 
-    /// The quick versions have a tenth of the rounds, but at least 4, and a quarter of the evaluations. They show that a row runs, not what the
-    /// claims are worth.
-    fn shortened(&self, effort: Effort) -> Self {
-        if !effort.is_quick() {
-            return self.clone();
-        }
-        Self { evaluations: self.evaluations / 4, ..self.with_rounds((self.rounds() / 10).max(4)) }
+    /// The same with a tenth of the rounds, but at least 4, in the quick version. That shows whether a row runs, not what its claims are worth.
+    fn shortened(&self) -> Self {
+        if self.is_quick { self.with_rounds((self.rounds() / 10).max(4)) } else { self.clone() }
+    }
+
+    /// How often predictions are judged, which takes most of the time of quick versions.
+    fn evaluations(&self) -> u64 {
+        if self.is_quick { 5 } else { 20 }
     }
 
     /// The same with so many chains, in so many groups if they are coupled.
@@ -656,8 +664,11 @@ fn caption(seeds: u64, more: &str) -> String {
 
 /// Says what things cost, and how near the true topics are.
 fn tell(case: &mut Case, files: &Files, truths: &[f64]) -> Result<()> {
-    let [update, dense, fast] = [cost(&files.hybrid)?, cost(&files.dense)?, cost(&files.fast)?];
     case.shows("log-perplexity of the true topics", truths, "what cannot be passed by far");
+    if files.hybrid.is_quick {
+        return Ok(());
+    }
+    let [update, dense, fast] = [cost(&files.hybrid)?, cost(&files.dense)?, cost(&files.fast)?];
     case.tells("an update of SGRLD on one core, measured once", format!("{:.2} ms", 1e3 * update), "");
     case.tells("a token of the dense collapsed sampler, likewise", format!("{:.0} ns", 1e9 * dense), "");
     case.tells("a token of the sampler by word, likewise", format!("{:.0} ns", 1e9 * fast), "");
@@ -669,7 +680,7 @@ fn truths(run: &Run, seeds: u64) -> Result<Vec<f64>> {
 }
 
 fn figure3(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     // As long as the chains, so that it averages over half of that time as they do.
     let ad_lda = |run: &Run| run.with_rounds(run.rounds() * 5 / 9);
@@ -681,7 +692,7 @@ fn figure3(effort: Effort, files: &[Runs]) -> Result<Outcome> {
         ad_lda(&files.dense),
         ad_lda(&files.fast),
     ]
-    .map(|run| run.shortened(effort));
+    .map(|run| run.shortened());
     let all = courses(&runs, seeds)?;
     let [coupled, hybrid, independent, sgrld, dense, fast] = &all[..] else { return Err("six runs".into()) };
     let mut case = Case::default();
@@ -713,13 +724,13 @@ fn figure3(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 
 /// Twenty agents, each with a chain.
 fn twenty(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds.min(5);
     let chains = [(&files.coupled, 1), (&files.hybrid, 5), (&files.independent, 0)]
-        .map(|(run, groups)| Run { agents: 20, ..run.with_chains(20, groups).shortened(effort) });
+        .map(|(run, groups)| Run { agents: 20, ..run.with_chains(20, groups).shortened() });
     // About as long as the chains.
-    let dense = Run { agents: 20, ..files.dense.with_rounds(files.dense.rounds() * 3 / 2).shortened(effort) };
-    let runs = [&chains[..], &[files.sgrld.with_rounds(files.sgrld.rounds() * 6 / 5).shortened(effort), dense]].concat();
+    let dense = Run { agents: 20, ..files.dense.with_rounds(files.dense.rounds() * 3 / 2).shortened() };
+    let runs = [&chains[..], &[files.sgrld.with_rounds(files.sgrld.rounds() * 6 / 5).shortened(), dense]].concat();
     let all = courses(&runs, seeds)?;
     let [coupled, hybrid, independent, sgrld, dense] = &all[..] else { return Err("five runs".into()) };
     let mut case = Case::default();
@@ -745,10 +756,10 @@ fn twenty(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 
 /// The topics, priors and sweeps of the paper.
 fn hundred_topics(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds.min(5);
     let of_paper = |run: &Run| {
-        let mut run = run.shortened(effort);
+        let mut run = run.shortened();
         run.model = LdaSettings { topics: 100, alpha: 0.01, beta: 1e-4, ..run.model };
         run.true_topics = run.model.topics;
         if let How::Chains(chains) = &mut run.how {
@@ -780,12 +791,11 @@ fn hundred_topics(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn table1(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     // All of them run as long as AD-LDA by the dense sampler.
     let longer = |run: &Run| run.with_rounds(run.rounds() * 2);
-    let runs =
-        [longer(&files.hybrid), longer(&files.sgrld), files.dense.clone(), files.fast.clone()].map(|run| run.shortened(effort));
+    let runs = [longer(&files.hybrid), longer(&files.sgrld), files.dense.clone(), files.fast.clone()].map(|run| run.shortened());
     let all = courses(&runs, seeds)?;
     let [hybrid, sgrld, dense, fast] = &all[..] else { return Err("four runs".into()) };
     let mut case = Case::default();
@@ -813,9 +823,9 @@ fn table1(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 
 /// Chains in groups, each of them with fewer than the next, by what is found for a course.
 fn figure4(effort: Effort, files: &[Runs], of: &[(u32, u32)], found: (&str, fn(&Course) -> f64)) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
-    let run = |&(chains, groups): &(u32, u32)| files.coupled.with_chains(chains, groups).shortened(effort);
+    let run = |&(chains, groups): &(u32, u32)| files.coupled.with_chains(chains, groups).shortened();
     let runs: Vec<Run> = of.iter().map(run).collect();
     let all = courses(&runs, seeds)?;
     let name = |&(chains, groups): &(u32, u32)| format!("{groups} × {}", chains / groups);
@@ -834,7 +844,7 @@ fn figure4(effort: Effort, files: &[Runs], of: &[(u32, u32)], found: (&str, fn(&
 }
 
 fn figure5(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     let sizes = [5000, DOCUMENTS, 80_000];
     // As in the paper for Wikipedia, where a step times the number of documents is about the same for all numbers.
@@ -842,14 +852,12 @@ fn figure5(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let chains: Vec<Run> = sizes
         .iter()
         .zip(steps)
-        .map(|(&documents, step)| Run { documents, ..files.hybrid.with_steps(step).shortened(effort) })
+        .map(|(&documents, step)| Run { documents, ..files.hybrid.with_steps(step).shortened() })
         .collect();
     let dense = &files.dense;
     // As long as the chains.
-    let sweeps = sizes.map(|documents| Run {
-        documents,
-        ..dense.with_rounds(dense.rounds() * 5 / 9 * DOCUMENTS / documents).shortened(effort)
-    });
+    let sweeps =
+        sizes.map(|documents| Run { documents, ..dense.with_rounds(dense.rounds() * 5 / 9 * DOCUMENTS / documents).shortened() });
     let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
     let mut case = Case::default();
     for (place, documents) in sizes.iter().enumerate().filter(|(place, _)| *place != 1) {
@@ -883,11 +891,11 @@ fn figure5(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn figure6(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     let counts = [4, 8, 12];
-    let chains = counts.map(|agents| Run { agents, ..files.hybrid.with_chains(agents, 2).shortened(effort) });
-    let sweeps = counts.map(|agents| Run { agents, ..files.dense.with_rounds(20).shortened(effort) });
+    let chains = counts.map(|agents| Run { agents, ..files.hybrid.with_chains(agents, 2).shortened() });
+    let sweeps = counts.map(|agents| Run { agents, ..files.dense.with_rounds(20).shortened() });
     let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
     let mut case = Case::default();
     let sweep = |courses: &[Arc<Course>]| each(courses, Course::end);
@@ -906,15 +914,15 @@ fn figure6(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn figure7(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds.min(5);
     let mut case = Case::default();
     let mut charts = Vec::new();
     for slow in [5.0, 10.0] {
-        let plain = Run { slow, ..files.hybrid.with_rounds(20).shortened(effort) };
+        let plain = Run { slow, ..files.hybrid.with_rounds(20).shortened() };
         let balanced = Run { balanced: true, ..plain.clone() };
         // As long as the others.
-        let apart = Run { slow, ..files.async_lda.with_rounds(80).shortened(effort) };
+        let apart = Run { slow, ..files.async_lda.with_rounds(80).shortened() };
         let all = courses(&[plain, balanced, apart], seeds)?;
         let [plain, balanced, apart] = &all[..] else { return Err("three runs".into()) };
         let waits = |courses: &[Arc<Course>]| {
@@ -943,14 +951,14 @@ fn figure7(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn figure8(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     let mut case = Case::default();
     let mut charts = Vec::new();
     for topics in [10, files.hybrid.model.topics, 50] {
         let model = |run: &Run| LdaSettings { topics, ..run.model.clone() };
         let longer = files.sgrld.with_rounds(files.sgrld.rounds() * 6 / 5);
-        let runs = [&files.hybrid, &longer].map(|run| Run { model: model(run), ..run.shortened(effort) });
+        let runs = [&files.hybrid, &longer].map(|run| Run { model: model(run), ..run.shortened() });
         let all = courses(&runs, seeds)?;
         let less = difference_at(1.0, &all[1], &all[0]);
         case.above(format!("K = {topics}: SGRLD less D-SGLD, in the end of the shorter"), less, 0.0);
@@ -966,9 +974,9 @@ fn figure8(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn asynchronous(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
-    let runs = [&files.async_lda, &files.dense].map(|run| run.shortened(effort));
+    let runs = [&files.async_lda, &files.dense].map(|run| run.shortened());
     let all = courses(&runs, seeds)?;
     let mut case = Case::default();
     case.above("Async-LDA less AD-LDA, in the end", difference(&all[0], &all[1], Course::last), 0.0);
@@ -978,11 +986,11 @@ fn asynchronous(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn small(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds;
     // In proportion to one over the number of documents, as the paper's for Wikipedia.
     let longer = files.sgrld.with_rounds(files.sgrld.rounds() * 6 / 5);
-    let runs = [&files.hybrid, &longer].map(|run| Run { documents: 5000, ..run.with_steps(4.0).shortened(effort) });
+    let runs = [&files.hybrid, &longer].map(|run| Run { documents: 5000, ..run.with_steps(4.0).shortened() });
     let all = courses(&runs, seeds)?;
     let mut case = Case::default();
     case.above("SGRLD less D-SGLD, in the end of the shorter", difference_at(1.0, &all[1], &all[0]), 0.0);
@@ -991,11 +999,11 @@ fn small(effort: Effort, files: &[Runs]) -> Result<Outcome> {
 }
 
 fn steps(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let files = Files::new(files)?;
+    let files = Files::new(files, effort)?;
     let seeds = effort.seeds.min(5);
     // Ten times the file's step, the step, and a tenth of it: a of a (1 + t/1000)^-0.6.
     let tried = [0.1, 0.01, 0.001];
-    let run = |step: f64, rounds: u64| files.hybrid.with_steps(step / tried[1]).with_rounds(rounds).shortened(effort);
+    let run = |step: f64, rounds: u64| files.hybrid.with_steps(step / tried[1]).with_rounds(rounds).shortened();
     let short = courses(&tried.map(|step| run(step, 15)), seeds)?;
     let long = courses(&tried.map(|step| run(step, files.hybrid.rounds())), seeds)?;
     let mut case = Case::default();

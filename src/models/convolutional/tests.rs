@@ -346,7 +346,13 @@ fn used_buffers_do_not_matter() {
             (score, curvature, loss, mean, density)
         };
         let clean = all(&mut Scratch::new(), &|_| {});
-        let refill = |scratch: &mut Scratch<f64>| (0..40).for_each(|_| scratch.put(vec![f64::NAN; 4000]));
+        let refill = |scratch: &mut Scratch<f64>| {
+            let buffers: Vec<_> = (0..40).map(|_| scratch.take(4000)).collect();
+            for mut buffer in buffers {
+                buffer.fill(f64::NAN);
+                scratch.put(buffer);
+            }
+        };
         assert_eq!(all(&mut scratch, &refill), clean, "{name}");
     }
 }
