@@ -53,7 +53,7 @@ pub fn figure2_right(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     let runs = shortened(share)?;
     let [one, _, coupled] = runs.as_slice() else { return Err("three runs are needed".into()) };
     let steps = steps_of_worker(one)?;
-    let seconds = gradient_seconds(&images, one)?;
+    let seconds = gradient_seconds(&images, one, effort)?;
 
     let tuned = tuned(&shortened(tuning_share)?, moves, &images, seconds, steps * share / tuning_share)?;
     let with_best = |(run, tuned): (&Table, &Tuned)| with_step(run, tuned.factor);
