@@ -33,6 +33,9 @@ type Result<T, E = BoxError> = std::result::Result<T, E>;
 
 /// Test images that are judged.
 const JUDGED: u32 = 2000;
+/// Fewer of them, and small batches, in the quick version of Fig. 2.
+const QUICK_JUDGED: usize = 400;
+const QUICK_BATCH: &str = "method.batch=20";
 /// Seconds to send a message, and bytes a second.
 const LATENCY: f64 = 50e-6;
 const BANDWIDTH: f64 = 1.25e9;
@@ -329,10 +332,14 @@ pub fn mean_log(course: &Path, steps: u64) -> f64 {
 
 /// Fig. 2, left.
 pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
-    let images = mnist()?;
+    let tests = if effort.is_quick() { QUICK_JUDGED } else { JUDGED as usize };
+    let images = mnist()?.with_first_tests(tests);
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
     // Evaluations, after each tenth of the steps, must coincide with exchanges, after each eighth step.
-    let runs = shortened(files, if effort.is_quick() { 8 } else { 1 });
+    let mut runs = shortened(files, if effort.is_quick() { 8 } else { 1 });
+    if effort.is_quick() {
+        runs = runs.iter().map(|run| with(run, QUICK_BATCH)).collect::<Result<_>>()?;
+    }
     let Some(first) = runs.first() else { return Err("no run file".into()) };
     let (batch, steps): (usize, _) = (value(first, "method.batch")?, steps_of_worker(first)?);
     let seconds = gradient_seconds(&images, first, effort)?;
@@ -375,7 +382,7 @@ pub fn figure2(effort: Effort, files: &[Runs]) -> Result<Outcome> {
     ];
     let caption = format!(
         "MNIST, 784-800-800-10, batch {batch}, prior precision 1e-5, V = {}, κ = {:e}; a gradient takes {:.1} ms. NLL: mean \
-         negative log-likelihood of {JUDGED} test images; what has diverged is as good as guessing; {}.",
+         negative log-likelihood of {tests} test images; what has diverged is as good as guessing; {}.",
         value::<f64>(first, "method.friction")?,
         runs.last().map_or(Ok(f64::NAN), |run| value(run, "method.coupling"))?,
         seconds * 1e3,
