@@ -328,11 +328,8 @@ fn text() -> Vec<u8> {
 }
 
 fn import_text_of(input: PathBuf, stop_words: StopWords, output: &Path) -> Result<()> {
-    let choice = WordFilter { stop_words, least_documents: 2, most_share: 1.0, most_words: 20 };
-    import_input(
-        Input::Text(Text { inputs: vec![input], vocabulary: Vocabulary::Chosen { shortest: 3, filter: choice } }),
-        output,
-    )
+    let filter = WordFilter { stop_words, least_documents: 2, most_share: 1.0, most_words: 20 };
+    import_input(Input::Text(Text { inputs: vec![input], vocabulary: Vocabulary::Chosen { shortest: 3, filter } }), output)
 }
 
 fn import_words(folder: &Path, output: &Path) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Stein variational gradient descent (SVGD) on all data, on one agent or distributed over agents.
 //!
-//! θ_n ← θ_n + ε φ_n(Θ), where the direction φ_n is that of [`kernels::svgd`](crate::kernels::svgd)
-//! for the score s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone, arXiv 2009.06419, eq. 8); L̂_k is the loss of agent k, estimated
-//! from a minibatch, and α the temperature. Every agent holds all particles and estimates the score of its own shard; the estimates are summed in agent
-//! order, the sum is sent straight to all agents, and each takes the same step. With one agent nothing is sent, and a round of steps is a
-//! single task.
+//! θ_n ← θ_n + ε φ_n(Θ), where the direction φ_n is that of [`kernels::svgd`](crate::kernels::svgd) for the score
+//! s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone, arXiv 2009.06419, eq. 8); L̂_k is the loss of agent k,
+//! estimated from a minibatch, and α the temperature. Every agent holds all particles and estimates the score of its own shard; the
+//! estimates are summed in agent order, the sum is sent straight to all agents, and each takes the same step. With one agent nothing is
+//! sent, and a round of steps is a single task.
 
 use super::defaults;
 use crate::cluster::record::HISTORY;
