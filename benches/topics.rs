@@ -89,7 +89,7 @@ fn collapsed(criterion: &mut Criterion) {
         let tokens = Tokens::from_documents(&documents);
         let mut assigned = tokens.draw_topics(topics, stream);
         let mut counts = TopicCounts::new(WORDS, topics as usize);
-        counts.count(tokens.words(), &assigned);
+        counts.add_tokens(tokens.words(), &assigned);
         group.throughput(Throughput::Elements(tokens.len() as u64));
         group.sample_size(10);
         group.bench_function(BenchmarkId::new("dense sweep", topics), |bencher| {
@@ -121,7 +121,7 @@ fn fixed(criterion: &mut Criterion) {
         let tokens = Tokens::from_documents(&documents);
         let mut assigned = tokens.draw_topics(topics, stream);
         let mut counts = TopicCounts::new(WORDS, size);
-        counts.count(tokens.words(), &assigned);
+        counts.add_tokens(tokens.words(), &assigned);
         group.throughput(Throughput::Elements(tokens.len() as u64));
         group.sample_size(10);
         // 20 sweeps first, so that documents have few topics, as in a run.

@@ -162,13 +162,15 @@ until_time_limit() { # until_time_limit COMMAND...
     [ "$code" != 138 ] || code=75
     # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options.
     if [ "$code" = 1 ] && [ "$requeues" -gt 0 ] && [ ! -s "$started" ]; then code=205; fi
+    # srun may end with 0 if no node could start a rank.
+    if [ "$code" = 0 ] && [[ $LAUNCHER == srun* ]] && [ ! -s "$started" ]; then code=205; fi
     return "$code"
 }
 
 # Ends the script with an exit code. Requeues the job if its run was stopped (75) or a rank or node was lost: 137 after SIGKILL, 205 from
-# mpirun if it has lost a node, 143 from srun if a rank was killed, 253 from srun after the memory was full. Other codes are errors that
-# would occur again, or Ctrl-C. When Slurm itself ends the job, because it is canceled or has lost a node, SIGTERM ends this script, and
-# Slurm decides.
+# mpirun if it has lost a node (and from this script if no rank could start), 143 from srun if a rank was killed, 253 from srun after the
+# memory was full. Other codes are errors that would occur again, or Ctrl-C. When Slurm itself ends the job, because it is canceled or has
+# lost a node, SIGTERM ends this script, and Slurm decides.
 finish() { # finish CODE
     # Without a trap, Slurm's signal before the time limit would end the script.
     trap : USR1
@@ -224,6 +226,14 @@ if [ "$newest" != "$time_at_progress" ]; then
 fi
 without_progress=$((requeues - count_at_progress))
 [ "$without_progress" -le "$max_without_progress" ] || give_up 75 "$without_progress_in_a_row"
+
+# A node that has lost power keeps files of its last step, and Slurm (22.05, with PMIx) then cannot start a step of the same number there. The
+# steps of a requeued job are numbered from 0 again: these take the numbers of earlier ones.
+if [[ $LAUNCHER == srun* ]]; then
+    for ((step = 0; step < 2 * requeues; step++)); do
+        timeout 60 srun --mpi=none --nodes=1 --ntasks=1 true >/dev/null 2>&1 || break
+    done
+fi
 
 # Watching the ranks is not essential.
 has_pgrep=no

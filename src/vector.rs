@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 pub trait SimdLevel {
     /// Whether fused multiply-add is available.
     const FMA: bool;
-    /// Whether there are 32 registers of 512 bits (AVX-512); otherwise assume 16 registers of 256 bits.
+    /// Whether there are 32 registers of 512 bits (AVX-512). Kernels for the other levels use no more than 16 registers of 256 bits.
     const WIDE: bool;
-    /// Whether there is AVX2, as on all levels above the baseline of x86-64.
+    /// Whether there is AVX2: on x86-64, on every level but the baseline.
     const AVX2: bool = Self::FMA && cfg!(target_arch = "x86_64");
 }
 
@@ -53,7 +53,7 @@ pub trait SimdKernel {
     fn compute<U: SimdLevel>(self) -> Self::Output;
 }
 
-/// The levels of this machine.
+/// The SIMD levels of this architecture, of which a machine may lack some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     #[cfg(target_arch = "x86_64")]
@@ -67,9 +67,10 @@ enum Level {
 impl Level {
     #[cfg(target_arch = "x86_64")]
     const ALL: &[Self] = &[Self::Wide, Self::Fused, Self::Baseline];
-    // On AArch64 fused multiply-adds are part of the baseline; elsewhere a software one would be slow.
+    // Every AArch64 processor has fused multiply-add.
     #[cfg(target_arch = "aarch64")]
     const ALL: &[Self] = &[Self::Fused];
+    // Without hardware support, fused multiply-add is a slow library call.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     const ALL: &[Self] = &[Self::Baseline];
 
@@ -132,13 +133,13 @@ impl Level {
 /// AVX2 and AVX-512 give the same bits for elementwise work; the x86 baseline has no fused multiply-add and rounds differently.
 pub fn dispatch<K: SimdKernel>(kernel: K) -> K::Output {
     let widest = Level::ALL.iter().find(|level| level.is_here());
-    // The baseline is everywhere.
+    // Every machine has the last level, so that one is always found.
     widest.unwrap_or(&Level::ALL[Level::ALL.len() - 1]).run(kernel)
 }
 
 /// How many levels this machine has, for tests.
 #[cfg(test)]
-pub(crate) fn levels() -> usize {
+pub(crate) fn level_count() -> usize {
     Level::ALL.iter().filter(|level| level.is_here()).count()
 }
 
@@ -176,7 +177,7 @@ macro_rules! vectorized {
 
 pub(crate) use vectorized;
 
-/// Prefetches `len` elements from `start` on; the hardware prefetcher continues after the first lines.
+/// Prefetches the first cache lines of `len` elements from `start` on; the hardware prefetcher continues.
 #[inline]
 pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -187,7 +188,7 @@ pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
         let bytes = (len * size_of::<F>()).min(LINE * MAX_LINES);
         let first = data.as_ptr().wrapping_add(start).cast::<i8>();
         for offset in (0..bytes).step_by(LINE) {
-            // SAFETY: a prefetch is a hint that never accesses memory, so any address is valid.
+            // SAFETY: a prefetch never faults and changes no values, so any address is valid.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
         }
     }
@@ -208,7 +209,8 @@ pub fn exp<F: Real>(values: &mut [F]) {
     map::<Exp, F>(values);
 }
 
-/// log(1 + exp(x)) in place, without overflow or cancellation: relative error below 1e-15 (f64) and 4e-7 (f32); 0 for x < −708 (−86.5).
+/// log(1 + exp(x)) in place, without overflow or cancellation: relative error below 1e-15 (f64) and 4e-7 (f32); 0 for x < −708, or −86.5
+/// in f32.
 pub fn softplus<F: Real>(values: &mut [F]) {
     map::<Softplus, F>(values);
 }
@@ -413,16 +415,19 @@ mod tests {
         check::<f64>();
     }
 
-    /// Vector bodies and scalar tails of a loop agree for any length of the slice.
+    /// Vector bodies and scalar tails of a loop agree.
     #[test]
     fn results_do_not_depend_on_the_position_in_the_slice() {
-        let values: Vec<f64> = grid(-20.0, 20.0)[..37].to_vec();
-        let mut together = values.clone();
-        exp(&mut together);
-        for (value, expected) in values.into_iter().zip(together) {
-            let mut alone = [value];
-            exp(&mut alone);
-            assert_eq!(alone[0].to_bits(), expected.to_bits());
+        for len in [1, 2, 7, 8, 9, 16, 37, 64, 1000] {
+            let values: Vec<f64> = grid(-20.0, 20.0).into_iter().step_by(97).take(len).collect();
+            assert_eq!(values.len(), len);
+            let mut together = values.clone();
+            exp(&mut together);
+            for (value, expected) in values.into_iter().zip(together) {
+                let mut alone = [value];
+                exp(&mut alone);
+                assert_eq!(alone[0].to_bits(), expected.to_bits());
+            }
         }
     }
 }

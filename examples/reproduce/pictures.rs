@@ -1,7 +1,7 @@
 //! Pictures of rows: who was busy when, and draws beside the laws that they should have.
 
 use super::judge::mean_and_error;
-use mpibayes::plots::{Axis, Figure, Key, Mark, Panel, Sample, Stroke, series};
+use mpibayes::plots::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, Stroke, series};
 use std::f64::consts::TAU;
 
 /// Curves by name, of each seed its points.
@@ -23,7 +23,10 @@ pub fn timeline(title: &str, busy: &[(u32, f64, f64)], caption: &str) -> Figure 
     marks.push(Mark::Vertical(0.0, Stroke::solid("#444444", 0.5)));
     let y = Axis { low: Some(0.5), high: Some(f64::from(agents) + 0.5), whole: true, ..Axis::new("agent") };
     let panel = Panel { x: Axis::new("seconds"), y, marks, ..Panel::default() };
-    let legend = vec![Key { label: "computing".into(), sample: Sample::Line(Stroke { width: 8.0, opacity: 0.75, ..series(0) }) }];
+    let legend = vec![LegendEntry {
+        label: "computing".into(),
+        sample: LegendSample::Line(Stroke { width: 8.0, opacity: 0.75, ..series(0) }),
+    }];
     Figure { legend, caption: caption.into(), cell: (560.0, 230.0), ..Figure::of_equal(title, vec![panel]) }
 }
 
@@ -32,13 +35,13 @@ pub fn timeline(title: &str, busy: &[(u32, f64, f64)], caption: &str) -> Figure 
 pub fn scatter(title: &str, draws: &[(f64, f64)], laws: &[(&str, f64, (f64, f64))], caption: &str) -> Figure {
     let radius = if draws.len() > 500 { 1.4 } else { 2.4 };
     let mut marks = vec![Mark::Points { points: draws.to_vec(), color: series(0).color, radius, opacity: 0.35 }];
-    let mut legend = vec![Key { label: "draws".into(), sample: Sample::Point(series(0).color) }];
+    let mut legend = vec![LegendEntry { label: "draws".into(), sample: LegendSample::Point(series(0).color) }];
     for (law, &(name, sd, (x, y))) in laws.iter().enumerate() {
         let stroke = series(law + 1);
         let circle = (0..=90).map(|step| f64::from(step) / 90.0 * TAU).map(|t| (x + 2.0 * sd * t.cos(), y + 2.0 * sd * t.sin()));
         marks.push(Mark::Line { points: circle.collect(), stroke, marked: false });
         if !name.is_empty() {
-            legend.push(Key { label: name.into(), sample: Sample::Line(stroke) });
+            legend.push(LegendEntry { label: name.into(), sample: LegendSample::Line(stroke) });
         }
     }
     let axis = |number: u32| Axis::new(format!("coordinate {number}, in posterior standard deviations"));
@@ -102,7 +105,8 @@ pub fn curves(title: &str, charts: Vec<Chart>, caption: &str) -> Figure {
             }
         })
         .collect();
-    let legend = (0..).zip(names).map(|(place, label)| Key { label, sample: Sample::Banded(series(place)) }).collect();
+    let legend =
+        (0..).zip(names).map(|(place, label)| LegendEntry { label, sample: LegendSample::Banded(series(place)) }).collect();
     Figure { legend, caption: caption.into(), ..Figure::of_equal(title, panels) }
 }
 
@@ -111,7 +115,7 @@ pub type Densities<'a> = (String, Vec<(&'a str, Vec<(f64, f64)>)>);
 
 /// Densities on a line, side by side.
 pub fn densities(title: &str, shown: &[Densities], caption: &str) -> Figure {
-    let mut legend: Vec<Key> = Vec::new();
+    let mut legend: Vec<LegendEntry> = Vec::new();
     let panels = shown
         .iter()
         .map(|(title, lines)| {
@@ -119,7 +123,7 @@ pub fn densities(title: &str, shown: &[Densities], caption: &str) -> Figure {
             for (place, (name, points)) in lines.iter().enumerate().filter(|(_, line)| !line.1.is_empty()) {
                 let stroke = series(place);
                 if legend.iter().all(|key| key.label != *name) {
-                    legend.push(Key { label: (*name).into(), sample: Sample::Line(stroke) });
+                    legend.push(LegendEntry { label: (*name).into(), sample: LegendSample::Line(stroke) });
                 }
                 marks.push(Mark::Line { points: points.clone(), stroke, marked: false });
             }
@@ -136,11 +140,11 @@ pub type Law<'a> = (&'a str, [f64; 2], [[f64; 2]; 2], f64);
 
 /// Points in the plane side by side, which are called so, with the ellipses of some laws.
 pub fn scatters(title: &str, points: &str, shown: &[(&str, Vec<(f64, f64)>)], laws: &[Law], caption: &str) -> Figure {
-    let mut legend = vec![Key { label: points.into(), sample: Sample::Point(series(0).color) }];
+    let mut legend = vec![LegendEntry { label: points.into(), sample: LegendSample::Point(series(0).color) }];
     let mut ellipses = Vec::new();
     for &(name, [x, y], [[a, b], [_, c]], far) in laws {
         if !name.is_empty() {
-            legend.push(Key { label: name.into(), sample: Sample::Line(series(legend.len())) });
+            legend.push(LegendEntry { label: name.into(), sample: LegendSample::Line(series(legend.len())) });
         }
         // By the Cholesky factor of the covariance.
         let (first, slope) = (a.sqrt(), b / a.sqrt());

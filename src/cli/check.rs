@@ -3,6 +3,7 @@
 use super::output::print;
 use super::resources::{self, Request, memory_of_this_machine, threads_of_this_machine};
 use super::run::parse_override;
+use super::sweep::refuse_folder_of_run;
 use super::verify::verify;
 use crate::cluster::simulate::Network;
 use crate::config::sweep::{self, Sweep};
@@ -143,6 +144,7 @@ fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Chec
 /// Checks all runs of a sweep, describes the first, and the others by their settings.
 fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Checked, Vec<Problem>> {
     let grid = sweep::grid(file)?;
+    refuse_folder_of_run(output).map_err(|error| vec![file.problem(&[], error.to_string())])?;
     let mut checked = check_sweep(&grid, registry)?;
     let (mut used, mut running) = (Vec::new(), 0);
     let mut problems = Vec::new();

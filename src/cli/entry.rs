@@ -2,6 +2,7 @@
 
 use super::arguments::{Cli, Command};
 use super::output::print_error;
+use super::unknown_option::with_advice;
 use super::{
     blas, check, compare, completions, data, env, import, init, judge, manual, plan, plot, predict, recalibrate, resume, run,
     scale, summary, sweep, topics,
@@ -41,12 +42,13 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
     let command = init::list_names(with_negative_numbers(Cli::command()), registry);
-    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let cli = match command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,
         // it would kill the process that is about to print the usage error.
         Err(_) if !speaks => return ExitCode::SUCCESS,
-        Err(usage) => exit_with(&usage),
+        Err(usage) => exit_with(&with_advice(usage, &typed, &command, registry)),
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),

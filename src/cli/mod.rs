@@ -37,6 +37,7 @@ pub mod summary;
 pub mod sweep;
 mod termination;
 pub mod topics;
+mod unknown_option;
 mod verify;
 
 pub use arguments::{Cli, Command};

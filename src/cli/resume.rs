@@ -28,6 +28,9 @@ pub struct ResumeArgs {
     /// Make a finished run of hmc longer: +500 for that many more draws of each chain, or 1500 for the total
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub draws: Option<Amount>,
+    /// Where the data of the run are now, if they have moved
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
     /// How the run is carried out.
     #[command(flatten)]
     pub one: OneRunArgs,
@@ -52,7 +55,7 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
     args.one.job.begin(Some(&args.one.limit));
     let read = || {
-        let run = run_to_resume(&args.folder, length.as_ref(), registry)?;
+        let run = run_to_resume(&args.folder, args.data.as_deref(), length.as_ref(), registry)?;
         if length.is_none()
             && is_finished(&args.folder)?
             && let Some(command) = doubling_command(&args.folder, &run.to_toml()?, registry)

@@ -108,6 +108,9 @@ impl<'a> Hints<'a> {
     /// The message for a value of the wrong form: it quotes the documentation of the key, which shows the right forms.
     fn wrong_form(&self, path: &[String], found: &str, expected: &str) -> String {
         match self.documented(path) {
+            Some(Key { name, doc }) if expected.starts_with("a list") => {
+                format!("= {found} is not understood: write {expected}, such as [{found}]. `{name}`: {doc}")
+            }
             Some(Key { name, doc }) => format!("= {found} is not understood. `{name}`: {doc}"),
             None => format!("must be {expected}, not {found}"),
         }
@@ -176,7 +179,9 @@ impl<'a> Hints<'a> {
         let others = || self.sections.iter().filter(|other| other.path != section);
         // The right word in the wrong section says more than a similar word in the right one.
         if let Some(other) = others().find(|other| other.has(key)) {
-            return format!("{not}. Did you mean `{key}` {}?", in_words(&other.path));
+            let dotted = [other.path.join("."), key.clone()].join(".");
+            let elsewhere = if section.is_empty() { format!(", or `{dotted}` in [sweep] and --set") } else { String::new() };
+            return format!("{not}. Did you mean `{key}` {}{elsewhere}?", in_words(&other.path));
         }
         if let Some(meant) = self.meant(key, &section) {
             return format!("{not}. {meant}");
@@ -194,7 +199,11 @@ impl<'a> Hints<'a> {
             return format!("{not}. Did you mean {near}?");
         }
         if let Some((kind, name)) = self.registry.owner_of(key) {
-            return format!("{not}. It belongs to the {kind} \"{name}\"");
+            let of_file = self.names.iter().find(|(section, _)| *section == kind).map_or("", |(_, name)| name);
+            let keys = self.sections.iter().find(|section| section.path == [kind]).into_iter().flat_map(Section::names);
+            let keys = keys.collect::<Vec<_>>().join(", ");
+            let here = if keys.is_empty() { String::new() } else { format!("; the keys of {of_file} are {keys}") };
+            return format!("{not}. Other {kind}s have it, such as {name}{here}");
         }
         if let Some((near, other)) = others().find_map(|other| Some((nearest(key, other.names())?, other))) {
             return format!("{not}. Did you mean `{near}` {}?", in_words(&other.path));
@@ -205,6 +214,18 @@ impl<'a> Hints<'a> {
             _ => format!("{not}. The keys are {}", candidates.join(", ")),
         }
     }
+}
+
+/// The dotted name of a key, such as `method.draws`, if a run file can have it.
+pub fn dotted_key(key: &str, registry: &Registry) -> Option<String> {
+    if key == "data" {
+        return Some("data.file".into());
+    }
+    let hints = Hints::new(&toml::Table::new(), registry);
+    let section = hints.sections.iter().find(|section| section.has(key));
+    let path = section.map(|section| section.path.join("."));
+    let path = path.or_else(|| registry.owner_of(key).map(|(section, _)| section.to_owned()))?;
+    Some(if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") })
 }
 
 /// Where the keys of a section are written.

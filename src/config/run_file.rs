@@ -35,7 +35,7 @@ impl RunFile {
             },
             ErrorKind::InvalidData => ConfigError::NotARunFile {
                 path: path.to_owned(),
-                found: "not a text file. Name a run file; `mpibayes init METHOD` writes one",
+                found: "not text in UTF-8. Name a run file (`mpibayes init METHOD` writes one), or save it as UTF-8",
             },
             _ => ConfigError::Read { path: path.to_owned(), cause },
         })?;

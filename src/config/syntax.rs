@@ -5,15 +5,38 @@ use super::overrides::{TOO_LARGE, is_too_large};
 /// What is said of a number with a decimal comma or with separated thousands.
 const NUMBER_WITH_COMMA: &str = "numbers have a point and no commas: 0.5, 1000";
 
+/// What is said of a text with other quotes.
+const STRAIGHT_QUOTES: &str = "texts have straight quotes";
+
+/// What is said of a text without quotes.
+const QUOTES_ARE_MISSING: &str = "texts have quotes";
+
+/// Quotes that TOML does not know.
+const QUOTES: [char; 5] = ['“', '”', '„', '‘', '’'];
+
+/// What a line has after its `=`.
+fn value_of(line: &str) -> &str {
+    line.split_once('=').map_or(line, |(_, value)| value).trim()
+}
+
 /// A sentence on the line of which the parser said this.
 pub(super) fn explain(line: &str, parser: &str) -> String {
-    let sentence = sentence(without_comment(line), parser).replace('\n', " ");
+    let line_of_toml = without_comment(line);
+    let value = value_of(line_of_toml);
+    let sentence = match sentence(line_of_toml, parser) {
+        STRAIGHT_QUOTES => format!("texts have straight quotes: \"{}\"", value.trim_matches(QUOTES)),
+        QUOTES_ARE_MISSING => format!("texts have quotes: \"{value}\""),
+        sentence => sentence.replace('\n', " "),
+    };
     if line.is_empty() { sentence } else { format!("{sentence} (the line reads: {line})") }
 }
 
 fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
-    let value = line.split_once('=').map_or(line, |(_, value)| value).trim();
+    let value = value_of(line);
     let says = |words: &str| parser.contains(words);
+    if line.starts_with("//") || value.contains(" //") {
+        return "comments begin with #, not //";
+    }
     if has_number_with_comma(value) {
         return NUMBER_WITH_COMMA;
     }
@@ -42,8 +65,8 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         "the name of a table ends with `]`"
     } else if says("leading zero") {
         "a number has no 0 before its other digits: write 1, not 01"
-    } else if value.starts_with(['“', '”', '„', '‘', '’']) {
-        "texts have straight quotes: \"hmc\""
+    } else if value.starts_with(QUOTES) {
+        STRAIGHT_QUOTES
     } else if value.starts_with(['"', '\'']) && (says("string") || says("escaped")) {
         "the text has no quote at its end, or a `\\` in it, which is written `\\\\`"
     } else if ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word) && value != *word) {
@@ -54,13 +77,15 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
         NUMBER_WITH_COMMA
     } else if says("mantissa") && value.parse::<f64>().is_ok() {
         "a number has digits on both sides of its point: 0.5"
-    } else if has_broken_number(value) && (says("must be quoted") || says("invalid float") || value.contains(['%', ';'])) {
+    } else if has_broken_number(value)
+        && (says("must be quoted") || says("invalid float") || says("overflow") || value.contains(['%', ';']))
+    {
         "this is no number: a number has only digits, a point and an exponent, a list has commas, and texts have quotes: 0.95, [0.7, 0.3], \
          \"hmc\""
     } else if value.starts_with(|first: char| first.is_ascii_digit()) && value.contains(' ') {
         "there is more than one value"
     } else if is_text(value) {
-        "texts have quotes: \"hmc\""
+        QUOTES_ARE_MISSING
     } else {
         parser
     }
@@ -154,7 +179,10 @@ mod tests {
             ("agents 3", "a key and its value are written `key = value`"),
             ("[data", "the name of a table ends with `]`"),
             ("draws = 01", "a number has no 0 before its other digits"),
-            ("name = “hmc”", "texts have straight quotes"),
+            ("name = “svgd”", "texts have straight quotes: \"svgd\""),
+            ("draws = 200 // a comment", "comments begin with #"),
+            ("// a comment", "comments begin with #"),
+            ("draws = 2_00k", "this is no number"),
             ("name = \"hmc", "the text has no quote at its end"),
             ("file = \"C:\\data\"", "the text has no quote at its end, or a `\\` in it"),
             ("bias = True", "write true or false in lower case"),
@@ -181,7 +209,7 @@ mod tests {
             ("file = data/abc.h5", "texts have quotes"),
             ("file = ./abc.h5", "texts have quotes"),
             ("file = train.h5 # rows", "texts have quotes"),
-            ("name = network", "texts have quotes"),
+            ("name = network", "texts have quotes: \"network\""),
             (
                 "trajectory = [4, 12\ncorrection = true",
                 "a comma is missing before this, or the array or table above has no `]` or `}`",

@@ -418,6 +418,7 @@ impl Checked for Corpus {
 /// Opens data and reads the first and the last entry of each split.
 fn open(path: &Path) -> Result<DataFile, String> {
     let data = DataFile::open(path).map_err(|error| match error.is_not_found() {
+        true if path.starts_with("~") => format!("names {}, but run files do not know ~: write the whole path", path.display()),
         true => format!("names {}, which does not exist. `mpibayes import` makes such a file; {RELATIVE_PATH}", path.display()),
         false => format!("cannot be used: {error}"),
     })?;

@@ -32,18 +32,25 @@ pub enum Amount {
     More(u64),
 }
 
-/// The run in a folder, made longer if a length is given. Called on rank 0; the run then goes on from a checkpoint in the folder.
+/// The run in a folder, made longer if a length is given, with its data at `data` if they have moved. Called on rank 0; the run then goes on from
+/// a checkpoint in the folder.
 ///
 /// # Errors
 /// If there is no run, or it cannot be resumed or made longer. The folder is then as it was; if writing to it fails, the run may resume to its
 /// former end.
-pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
+pub fn run_to_resume(
+    folder: &Path,
+    data: Option<&Path>,
+    length: Option<&NewLength>,
+    registry: &Registry,
+) -> Result<Run, JobError> {
     let kept = existing_run(folder)?.ok_or_else(|| {
         let what = if folder.exists() { "run in this folder" } else { "such folder" };
         ExtensionError::NoRun { folder: folder.to_owned(), what }
     })?;
     check_unchanged(&kept, folder, registry)?;
-    let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
+    let config = data.map_or_else(|| Ok(kept.config.clone()), |data| with_data(&kept.config, data))?;
+    let run = Run::from_toml(&config, registry).map_err(|error| unreadable(folder, &error))?;
     refuse_moved_data(folder, &run)?;
     // A finished run without a new length has nothing left to do. One that ended before its first checkpoint begins again.
     let Some(length) = length else { return Ok(run) };
@@ -60,13 +67,23 @@ fn refuse_moved_data(folder: &Path, run: &Run) -> Result<(), JobError> {
         Run::Corpus(run) => run.data.as_ref().map(Corpus::file),
     };
     let Some(file) = file.filter(|file| file.try_exists().is_ok_and(|exists| !exists)) else { return Ok(()) };
-    let (file, config, folder) = (file.display(), config_file(folder), folder.display());
+    let (file, folder) = (file.display(), folder.display());
     Err(ConfigError::Choice(format!(
-        "the data of the run, {file}, do not exist here: {RELATIVE_PATH}. If they have moved, \
-         `mpibayes run {} --set data.file=NEW --output {folder}` resumes it",
-        config.display()
+        "the data of the run, {file}, do not exist here: {RELATIVE_PATH}. If they have moved, name the file: \
+         `mpibayes resume {folder} --data FILE`"
     ))
     .into())
+}
+
+/// A configuration whose data are in this file.
+fn with_data(config: &str, file: &Path) -> Result<String, JobError> {
+    let mut config: toml::Table =
+        config.parse().map_err(|error| ConfigError::Choice(format!("the configuration of the run: {error}")))?;
+    let Some(toml::Value::Table(data)) = config.get_mut("data") else {
+        return Err(ConfigError::Choice("--data: this run has no data".into()).into());
+    };
+    data.insert("file".into(), file.display().to_string().into());
+    Ok(config.to_string())
 }
 
 fn longer_run(

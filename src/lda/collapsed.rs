@@ -1,4 +1,4 @@
-//! Collapsed Gibbs sampling for LDA: topic-word counts, tokens, and a dense reference sweep (Griffiths & Steyvers 2004).
+//! Collapsed Gibbs sampling for LDA: topic-word counts, tokens, and the plain sweep of Griffiths & Steyvers (2004).
 //!
 //! P(z = k | rest) ∝ (n_dk + α)(n_kw + β)/(n_k + W β), with the counts of all other tokens.
 
@@ -24,12 +24,12 @@ impl TopicCounts {
         Self { topics, counts: vec![0; vocabulary as usize * topics], totals: vec![0; topics] }
     }
 
-    /// The counts n_kw in an array (W × K).
+    /// Counts from an array of n_kw (W × K).
     ///
     /// # Panics
     /// If its length is not a multiple of K.
     pub fn from_counts(counts: Vec<i32>, topics: usize) -> Self {
-        assert_eq!(counts.len() % topics, 0, "the number of counts must be a multiple of {topics} topics");
+        assert_eq!(counts.len() % topics, 0, "the number of counts must be a multiple of {topics}, the number of topics");
         let mut totals = vec![0; topics];
         for row in counts.chunks_exact(topics) {
             totals.iter_mut().zip(row).for_each(|(total, count)| *total += count);
@@ -67,8 +67,8 @@ impl TopicCounts {
 
     /// The posterior mean of φ_kw (W × K) given the counts.
     pub fn phi<F: Real>(&self, beta: f64) -> Vec<F> {
-        let spread = beta * self.vocabulary() as f64;
-        let scales: Vec<f64> = self.totals.iter().map(|&total| 1.0 / (f64::from(total) + spread)).collect();
+        let beta_total = beta * self.vocabulary() as f64;
+        let scales: Vec<f64> = self.totals.iter().map(|&total| 1.0 / (f64::from(total) + beta_total)).collect();
         let rows = self.counts.chunks_exact(self.topics);
         rows.flat_map(|row| row.iter().zip(&scales).map(|(&count, scale)| F::of((f64::from(count) + beta) * scale))).collect()
     }
@@ -76,8 +76,8 @@ impl TopicCounts {
     /// Adds tokens with these words and topics.
     ///
     /// # Panics
-    /// If a word is outside the vocabulary.
-    pub fn count(&mut self, words: &[u32], topics: &[u32]) {
+    /// If a word is outside the vocabulary or a topic is not below K.
+    pub fn add_tokens(&mut self, words: &[u32], topics: &[u32]) {
         words.iter().zip(topics).for_each(|(&word, &topic)| self.add(word, topic, 1));
     }
 
@@ -87,9 +87,9 @@ impl TopicCounts {
         (&mut self.counts[row], &mut self.totals)
     }
 
-    fn add(&mut self, word: u32, topic: u32, one: i32) {
-        self.counts[word as usize * self.topics + topic as usize] += one;
-        self.totals[topic as usize] += one;
+    fn add(&mut self, word: u32, topic: u32, change: i32) {
+        self.counts[word as usize * self.topics + topic as usize] += change;
+        self.totals[topic as usize] += change;
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Tokens {
 impl Tokens {
     /// The tokens of `documents`; within a document they are ordered by word.
     pub fn from_documents(documents: &Documents) -> Self {
-        // The number of tokens is limited by memory.
+        // The cast keeps the value, because all tokens fit into memory.
         let mut tokens = Self { words: Vec::with_capacity(documents.tokens() as usize), starts: vec![0] };
         for bag in documents.iter() {
             for (&word, &count) in bag.words.iter().zip(bag.counts) {
@@ -152,11 +152,12 @@ impl Tokens {
     }
 }
 
-/// Draws new topics for all tokens in order, at a cost per token proportional to K: the reference for faster sweeps. Document d draws from
-/// `stream(d)`. `topics` holds the topic of each token. `counts` includes these tokens, and may include others.
+/// Draws new topics for all tokens in order, at a cost per token proportional to K: the plain algorithm, of `sweep_by = "document"` and for
+/// tests of faster sweeps. Document d draws from `stream(d)`. `topics` holds the topic of each token. `counts` includes these tokens, and may
+/// include others.
 ///
 /// # Panics
-/// If a word or topic is not in the counts, or the numbers of topics and tokens differ.
+/// If a word or topic is not in the counts, or `topics` does not have one topic for each token.
 pub fn dense_sweep(
     tokens: &Tokens,
     topics: &mut [u32],
@@ -166,7 +167,7 @@ pub fn dense_sweep(
     mut stream: impl FnMut(u64) -> Stream,
 ) {
     assert_eq!(tokens.len(), topics.len(), "one topic per token is needed");
-    let spread = beta * counts.vocabulary() as f64;
+    let beta_total = beta * counts.vocabulary() as f64;
     let mut of_document = vec![0_i32; counts.topics];
     let mut running = vec![0.0; counts.topics];
     for (document, span) in (0..).zip(tokens.spans()) {
@@ -178,13 +179,13 @@ pub fn dense_sweep(
             counts.add(word, *topic, -1);
             of_document[*topic as usize] -= 1;
             let mut sum = 0.0;
-            let with = counts.word_counts(word).iter().zip(&counts.totals).zip(&of_document);
-            for (((&of_word, &total), &in_document), running) in with.zip(&mut running) {
-                sum += (f64::from(in_document) + alpha) * (f64::from(of_word) + beta) / (f64::from(total) + spread);
+            let counts_of_topics = counts.word_counts(word).iter().zip(&counts.totals).zip(&of_document);
+            for (((&of_word, &total), &in_document), running) in counts_of_topics.zip(&mut running) {
+                sum += (f64::from(in_document) + alpha) * (f64::from(of_word) + beta) / (f64::from(total) + beta_total);
                 *running = sum;
             }
             let point = sum * stream.random::<f64>();
-            // Rounding may leave a remainder after the last topic.
+            // No topic is found only if the sum is not a normal number above 0.
             *topic = running.partition_point(|&running| running <= point).min(running.len() - 1) as u32;
             counts.add(word, *topic, 1);
             of_document[*topic as usize] += 1;

@@ -191,7 +191,7 @@ mod tests {
             }
             let point = (uniform(&mut stream) * 2.0) as f32;
             let (running, below) = Both(lanes, point).compute::<Baseline>();
-            let on_levels: Vec<_> = (0..vector::levels()).map(|level| vector::on_level(level, Both(lanes, point))).collect();
+            let on_levels: Vec<_> = (0..vector::level_count()).map(|level| vector::on_level(level, Both(lanes, point))).collect();
             assert!(on_levels.iter().all(|found| *found == (running, below)), "{on_levels:?}");
             let mut before = 0.0;
             for number in 0..LANES as u32 {

@@ -178,7 +178,7 @@ fn pairs(sweep: Sweep, topics: u32, alpha: f64, beta: f64) -> Vec<Vec<f64>> {
     let run = |run: u64| {
         let mut assigned = tokens.draw_topics(topics, |document| stream(1_000_000 * run + document));
         let mut counts = TopicCounts::new(3, topics as usize);
-        counts.count(tokens.words(), &assigned);
+        counts.add_tokens(tokens.words(), &assigned);
         let mut same = vec![0.0; PAIRS.len()];
         for number in 0..250_u64 {
             sweep(&tokens, &mut assigned, &mut counts, alpha, beta, 1_000_000 * run + 10 * (number + 1));
@@ -262,7 +262,7 @@ fn sequential_topics_have_their_conditional_probabilities() {
                 stream(1000 * run + 2 * draw + document)
             });
             let mut again = TopicCounts::new(3, 3);
-            again.count(tokens.words(), &topics);
+            again.add_tokens(tokens.words(), &topics);
             assert_eq!(counts, again);
             for (same, (i, j)) in same.iter_mut().zip(PAIRS) {
                 *same += f64::from(u8::from(topics[i] == topics[j])) / 200.0;
@@ -289,21 +289,21 @@ fn counts_agree_with_assignments_after_every_sweep() {
         let mut topics = tokens.draw_topics(3, stream);
         // The counts include tokens of other agents.
         let mut counts = TopicCounts::new(4, 3);
-        counts.count(&[0, 2, 3], &[1, 1, 2]);
-        counts.count(tokens.words(), &topics);
+        counts.add_tokens(&[0, 2, 3], &[1, 1, 2]);
+        counts.add_tokens(tokens.words(), &topics);
         for number in 1..20 {
             let before = topics.clone();
             sweep(&tokens, &mut topics, &mut counts, 0.1, 0.2, 100 * number);
             let mut again = TopicCounts::new(4, 3);
-            again.count(&[0, 2, 3], &[1, 1, 2]);
-            again.count(tokens.words(), &topics);
+            again.add_tokens(&[0, 2, 3], &[1, 1, 2]);
+            again.add_tokens(tokens.words(), &topics);
             assert_eq!((&counts, counts.totals().iter().sum::<i32>()), (&again, 11));
             let phi: f64 = counts.phi::<f64>(0.2).iter().sum();
             assert!((phi - 3.0).abs() < 1e-12, "{phi}");
             // A sweep depends on topics and counts, not on earlier sweeps.
             let (mut other, mut counts_before) = (before.clone(), TopicCounts::new(4, 3));
-            counts_before.count(&[0, 2, 3], &[1, 1, 2]);
-            counts_before.count(tokens.words(), &before);
+            counts_before.add_tokens(&[0, 2, 3], &[1, 1, 2]);
+            counts_before.add_tokens(tokens.words(), &before);
             sweep(&tokens, &mut other, &mut counts_before, 0.1, 0.2, 100 * number);
             assert_eq!(other, topics);
         }
@@ -358,7 +358,7 @@ fn joint_prior(lengths: [usize; 2], topics_in_all: usize, (alpha, wrong): (f64, 
             let tokens = Tokens::from_documents(&documents(WORDS, &[&words[..lengths[0]], &words[lengths[0]..]]));
             let mut sorted: Vec<u32> = order.iter().map(|&token| topics[token]).collect();
             let mut counts = TopicCounts::new(WORDS, topics_in_all);
-            counts.count(tokens.words(), &sorted);
+            counts.add_tokens(tokens.words(), &sorted);
             sweep_over(&tokens, &mut sorted, &mut counts, alpha_of_sweeps, beta, 10_000 * run + 4 * sweep);
             order.iter().zip(sorted).for_each(|(&token, topic)| topics[token] = topic);
             if sweep >= 60 {

@@ -12,7 +12,7 @@ pub mod recalibration;
 pub mod seeds;
 pub mod temperature;
 
-pub use quantity::{Better, better, domain, label, meaning};
+pub use quantity::{Better, axis_label, better_direction, meaning, possible_range};
 
 use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};

@@ -21,7 +21,7 @@ impl Better {
 }
 
 /// Whether higher or lower values of a metric are better, if that is known.
-pub fn better(name: &str) -> Option<Better> {
+pub fn better_direction(name: &str) -> Option<Better> {
     match name {
         "accuracy" | "worst_class" | "log_likelihood" | "log_posterior" => Some(Better::Higher),
         "ece" | "mce" | "rmse" | "ksd" | "perplexity" => Some(Better::Lower),
@@ -31,7 +31,7 @@ pub fn better(name: &str) -> Option<Better> {
 }
 
 /// The label of a column on an axis, with its unit.
-pub fn label(name: &str) -> String {
+pub fn axis_label(name: &str) -> String {
     match name {
         "log_likelihood" => "log-likelihood (nats per row)".into(),
         "worst_class" => "accuracy of the class with the lowest one".into(),
@@ -54,11 +54,11 @@ pub fn label(name: &str) -> String {
 
 /// What an abbreviation stands for; none for names of metrics that are words.
 pub fn meaning(name: &str) -> Option<String> {
-    (["ece", "mce", "ksd", "worst_class"].contains(&name) || name.starts_with("mce_")).then(|| label(name))
+    (["ece", "mce", "ksd", "worst_class"].contains(&name) || name.starts_with("mce_")).then(|| axis_label(name))
 }
 
 /// The smallest and largest possible value of a bounded metric.
-pub fn domain(name: &str) -> Option<(f64, f64)> {
+pub fn possible_range(name: &str) -> Option<(f64, f64)> {
     match name {
         "accuracy" | "worst_class" | "ece" | "mce" => Some((0.0, 1.0)),
         _ if name.starts_with("mce_") => Some((0.0, 1.0)),
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn metrics_have_readable_labels_and_directions() {
-        let names = ["accuracy", "log_likelihood", "mce_20", "distil_seconds", "effective_number"].map(label);
+        let names = ["accuracy", "log_likelihood", "mce_20", "distil_seconds", "effective_number"].map(axis_label);
         let readable = [
             "accuracy",
             "log-likelihood (nats per row)",
@@ -86,7 +86,7 @@ mod tests {
             "effective number",
         ];
         assert_eq!(names, readable);
-        assert_eq!(["accuracy", "mce_20", "bandwidth"].map(better), [Some(Better::Higher), Some(Better::Lower), None]);
+        assert_eq!(["accuracy", "mce_20", "bandwidth"].map(better_direction), [Some(Better::Higher), Some(Better::Lower), None]);
         assert_eq!(["ece", "accuracy"].map(meaning), [Some("expected calibration error".into()), None]);
         let values = [0.5, f64::NAN, 2.0, f64::INFINITY, -f64::INFINITY];
         assert_eq!((Better::Higher.best(values), Better::Lower.best(values)), (Some(2.0), Some(0.5)));

@@ -32,12 +32,7 @@ impl<F: Real> Scaling<F> {
         &self.scale
     }
 
-    /// Appends θ at z.
-    pub fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
-        theta.extend(z.iter().zip(&self.scale).map(|(&z, &scale)| scale * z));
-    }
-
-    /// Writes θ.
+    /// Writes θ at z.
     pub(super) fn write_parameters(&self, z: &[F], theta: &mut [F]) {
         theta.iter_mut().zip(z).zip(&self.scale).for_each(|((theta, &z), &scale)| *theta = scale * z);
     }

@@ -37,7 +37,7 @@ impl ModelSettings for ToySettings {
 
     fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         if data.is_some() {
-            return Err(KeyError::table("generates its own factors: it takes no data"));
+            return Err(KeyError::table("generates its own factors and takes no data: remove [data]"));
         }
         let product = match self.target {
             Target::Mixture1d => FactorProductSettings::mixture_1d_normal_prior(),

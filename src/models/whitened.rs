@@ -25,6 +25,16 @@ enum Coordinates<F> {
     Scaled(Scaling<F>),
 }
 
+impl<F: Real> Coordinates<F> {
+    /// Writes θ at z.
+    fn write_parameters(&self, z: &[F], theta: &mut [F]) {
+        match self {
+            Self::AroundMode(whitening) => whitening.write_parameters(z, theta),
+            Self::Scaled(scaling) => scaling.write_parameters(z, theta),
+        }
+    }
+}
+
 impl<F: Real> Whitened<F> {
     /// A model in these coordinates.
     ///
@@ -53,10 +63,7 @@ impl<F: Real> Whitened<F> {
     ) -> T {
         let mut theta = scratch.take(z.len());
         for (z, theta) in flat(z).chunks_exact(z.ncols()).zip(theta.chunks_exact_mut(z.ncols())) {
-            match &self.coordinates {
-                Coordinates::AroundMode(whitening) => whitening.write_parameters(z, theta),
-                Coordinates::Scaled(scaling) => scaling.write_parameters(z, theta),
-            }
+            self.coordinates.write_parameters(z, theta);
         }
         let result = with(matrix(&theta, z.nrows(), z.ncols()), scratch);
         scratch.put(theta);
@@ -272,10 +279,9 @@ impl<F: Real> Model<F> for Whitened<F> {
     }
 
     fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
-        match &self.coordinates {
-            Coordinates::AroundMode(whitening) => whitening.append_parameters(z, theta),
-            Coordinates::Scaled(scaling) => scaling.append_parameters(z, theta),
-        }
+        let first = theta.len();
+        theta.resize(first + z.len(), F::zero());
+        self.coordinates.write_parameters(z, &mut theta[first..]);
     }
 }
 
@@ -332,7 +338,7 @@ mod tests {
         inner.loss(theta.view(), batch, &mut there, scratch);
         assert!(here.iter().zip(there).all(|(here, there)| (here - there).abs() < 1e-12), "{here:?} {there:?}");
         let mut appended = vec![7.0];
-        model.whitening().unwrap().append_parameters(z.row(1).as_slice().unwrap(), &mut appended);
+        model.append_parameters(z.row(1).as_slice().unwrap(), &mut appended);
         assert!(appended[1..].iter().zip(theta.row(1)).all(|(here, there)| (here - there).abs() < 1e-12));
 
         // The curvature is Lᵀ G L: by the chain rule, the change of the gradient between two points that are close.
@@ -389,9 +395,9 @@ mod tests {
         let (center, factor) = coordinates();
         let double = Whitening::<f64>::new(center.view(), factor.view(), center.view());
         let single = Whitening::<f32>::new(center.view(), factor.view(), center.view());
-        let (mut long, mut short) = (Vec::new(), Vec::new());
-        double.append_parameters(&[1.0, -2.0, 0.5, 3.0], &mut long);
-        single.append_parameters(&[1.0, -2.0, 0.5, 3.0], &mut short);
+        let (mut long, mut short) = ([0.0; D], [0.0; D]);
+        double.write_parameters(&[1.0, -2.0, 0.5, 3.0], &mut long);
+        single.write_parameters(&[1.0, -2.0, 0.5, 3.0], &mut short);
         assert!(long.iter().zip(&short).all(|(long, short)| (long - f64::from(*short)).abs() < 1e-5));
     }
 }

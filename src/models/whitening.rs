@@ -40,17 +40,7 @@ impl<F: Real> Whitening<F> {
         &self.center_score
     }
 
-    /// Appends θ at z.
-    ///
-    /// # Panics
-    /// If z has another length.
-    pub fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
-        let first = theta.len();
-        theta.resize(first + self.dim(), F::zero());
-        self.write_parameters(z, &mut theta[first..]);
-    }
-
-    /// Writes θ.
+    /// Writes θ at z.
     pub(super) fn write_parameters(&self, z: &[F], theta: &mut [F]) {
         assert_eq!(z.len(), self.dim(), "z needs one value for each parameter");
         theta.copy_from_slice(&self.center);

@@ -1,7 +1,7 @@
 //! The bias of draws: standard deviations and means of all parameters beside those of the posterior, with intervals.
 
 use super::canvas::Stroke;
-use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, SHADE, series};
 use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
 use crate::text::counted;
 
@@ -55,8 +55,8 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         false => "",
     };
     let legend = vec![
-        Key { label: "parameter, with a simultaneous 99 % interval".into(), sample: Sample::Marked(of_parameters) },
-        Key { label: "tolerated".into(), sample: Sample::Area(SHADE, 0.2) },
+        LegendEntry { label: "parameter, with a simultaneous 99 % interval".into(), sample: LegendSample::Marked(of_parameters) },
+        LegendEntry { label: "tolerated".into(), sample: LegendSample::Area(SHADE, 0.2) },
     ];
     Some(Figure {
         title: "Bias of the draws".into(),

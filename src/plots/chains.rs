@@ -2,7 +2,7 @@
 
 use super::canvas::Stroke;
 use super::error::Result;
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, series};
 use super::parameters::{Selection, column};
 use super::posterior::{extent, keys_of_chains};
 use super::ticks::drawable;
@@ -40,9 +40,9 @@ pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
     if figure.panels.len() > 1 {
         (figure.columns, figure.cell) = (2, (450.0, 190.0));
     }
-    let mut legend = keys_of_chains(chains, Sample::Line);
+    let mut legend = keys_of_chains(chains, LegendSample::Line);
     if let [all] = legend.as_mut_slice() {
-        *all = Key { label: format!("{chains} chains; colors repeat"), sample: Sample::Line(series(0)) };
+        *all = LegendEntry { label: format!("{chains} chains; colors repeat"), sample: LegendSample::Line(series(0)) };
     }
     Ok(Some(Figure { legend, caption: extent(samples), remark: selection.remark, ..figure }))
 }

@@ -1,11 +1,11 @@
 //! One metric of several runs, as a line for each; runs that differ only in the seed share a line with a band.
 
 use super::curve::{Curve, Point};
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, series};
 use super::history::{axis_of, by, horizontal};
 use super::logarithmic::logarithmic_ticks;
 use super::ticks::bounds;
-use crate::metrics::label;
+use crate::metrics::axis_label;
 use crate::metrics::seeds::Band;
 use crate::results::XAxis;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve], band: Band) -> 
         // The point at zero has no place on a logarithmic axis.
         let points = || points.iter().filter(|point| !is_logarithmic || point.x > 0.0);
         let stroke = series(place);
-        let (mut key, mut sample) = (curve.label.clone(), Sample::Line(stroke));
+        let (mut key, mut sample) = (curve.label.clone(), LegendSample::Line(stroke));
         if curve.runs.len() > 1 {
             let filled = points().map(|point| (at(point.x), point.low, point.high)).collect();
             // All bands lie below all lines.
@@ -38,15 +38,15 @@ pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve], band: Band) -> 
             if !are_alike {
                 key = format!("{key} (mean and {} of {} seeds)", band.name(), curve.runs.len());
             }
-            sample = Sample::Banded(stroke);
+            sample = LegendSample::Banded(stroke);
         }
         let line = points().map(|point| (at(point.x), point.mean)).collect();
         // A mark would be taken for an evaluation.
         panel.marks.push(Mark::Line { points: line, stroke, marked: curve.shares_rounds() });
-        legend.push(Key { label: key, sample });
+        legend.push(LegendEntry { label: key, sample });
     }
     // The unit stands on the axis.
-    let mut title = label(metric).split(" (").next().unwrap_or(metric).to_owned();
+    let mut title = axis_label(metric).split(" (").next().unwrap_or(metric).to_owned();
     if let Some(first) = title.get(..1) {
         title = first.to_uppercase() + &title[1..];
     }
@@ -74,7 +74,7 @@ fn logarithmic_axis(x_axis: XAxis, lines: &[Vec<Point>]) -> Option<Axis> {
     let logarithms = lines.iter().flat_map(|line| drawn(line)).map(f64::ln);
     let (low, high) = bounds(logarithms)?;
     let beginning = (BEGINNING * shortest).ln();
-    let label = format!("{}, logarithmic", label(x_axis.name()));
+    let label = format!("{}, logarithmic", axis_label(x_axis.name()));
     let names = logarithmic_ticks((low.max(beginning), high));
     Some(Axis { names, low: (low < beginning).then_some(beginning), ..Axis::new(label) })
 }

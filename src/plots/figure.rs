@@ -205,16 +205,16 @@ pub struct Panel {
 
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct LegendEntry {
     /// Its label.
     pub label: String,
     /// The sample before the label.
-    pub sample: Sample,
+    pub sample: LegendSample,
 }
 
 /// The sample of a mark in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sample {
+pub enum LegendSample {
     /// A line.
     Line(Stroke),
     /// A line with a point on it.
@@ -240,7 +240,7 @@ pub struct Figure {
     /// The run that it shows.
     pub subtitle: String,
     /// The entries of the legend above the panels.
-    pub legend: Vec<Key>,
+    pub legend: Vec<LegendEntry>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
     /// Panels in a row.
@@ -344,8 +344,8 @@ impl Figure {
     }
 
     /// The legend in lines: x position, sample and shortened label of each entry.
-    fn lines_of_keys(&self, inner: f64) -> Vec<Vec<(f64, Sample, String)>> {
-        let mut lines: Vec<Vec<(f64, Sample, String)>> = Vec::new();
+    fn lines_of_keys(&self, inner: f64) -> Vec<Vec<(f64, LegendSample, String)>> {
+        let mut lines: Vec<Vec<(f64, LegendSample, String)>> = Vec::new();
         let mut x = 0.0;
         for key in &self.legend {
             let label = shorten(&key.label, LEGEND.0, inner - SAMPLE - 6.0);
@@ -363,7 +363,7 @@ impl Figure {
     }
 }
 
-fn draw_keys(canvas: &mut Canvas, keys: &[Vec<(f64, Sample, String)>], mut y: f64) {
+fn draw_keys(canvas: &mut Canvas, keys: &[Vec<(f64, LegendSample, String)>], mut y: f64) {
     for line in keys {
         let middle = y + 0.5 * LEGEND.1 - 2.0;
         for (x, sample, label) in line {
@@ -371,14 +371,14 @@ fn draw_keys(canvas: &mut Canvas, keys: &[Vec<(f64, Sample, String)>], mut y: f6
             let ends = [(x, middle), (x + SAMPLE, middle)];
             canvas.open("key");
             match sample {
-                Sample::Line(stroke) => canvas.path(&ends, stroke),
-                Sample::Marked(stroke) => {
+                LegendSample::Line(stroke) => canvas.path(&ends, stroke),
+                LegendSample::Marked(stroke) => {
                     canvas.path(&ends, stroke);
                     canvas.circle((x + 0.5 * SAMPLE, middle), 3.0, stroke.color, 1.0);
                 }
-                Sample::Point(color) => canvas.circle((x + 0.5 * SAMPLE, middle), 4.0, color, 1.0),
-                Sample::Area(color, opacity) => canvas.rect([x, middle - 5.5, SAMPLE, 11.0], color, *opacity),
-                Sample::Banded(stroke) => {
+                LegendSample::Point(color) => canvas.circle((x + 0.5 * SAMPLE, middle), 4.0, color, 1.0),
+                LegendSample::Area(color, opacity) => canvas.rect([x, middle - 5.5, SAMPLE, 11.0], color, *opacity),
+                LegendSample::Banded(stroke) => {
                     canvas.rect([x, middle - 5.5, SAMPLE, 11.0], stroke.color, BAND);
                     canvas.path(&ends, stroke);
                 }
@@ -615,13 +615,13 @@ impl<'a> Frame<'a> {
 }
 
 /// The sample of a shaded interval in the legend.
-pub(super) const fn region() -> Sample {
-    Sample::Area(SHADE, 0.35)
+pub(super) const fn region() -> LegendSample {
+    LegendSample::Area(SHADE, 0.35)
 }
 
 /// The sample of bars in the legend.
-pub(super) const fn bars(color: &'static str) -> Sample {
-    Sample::Area(color, BAR)
+pub(super) const fn bars(color: &'static str) -> LegendSample {
+    LegendSample::Area(color, BAR)
 }
 
 /// Thins a line in pixels without a visible change: in each column of half a pixel the first, lowest, highest and last point are kept.

@@ -1,7 +1,7 @@
 //! A forest plot: a row for each coefficient, with its center and its interval, of one run or of several.
 
 use super::canvas::Stroke;
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, series};
 use super::logarithmic::logarithmic_ticks;
 use super::ticks::{bounds, drawable};
 use std::collections::BTreeSet;
@@ -74,9 +74,15 @@ pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, all: &
     let y = Axis { names: terms, low: Some(-0.7), high: Some(shown.len() as f64 - 0.3), ..Axis::new("") };
     let figure = Figure::of_equal(title, vec![Panel { x, y, marks, beside, ..Panel::default() }]);
     let center = if are_ratios { "median" } else { "mean" };
-    let key = |(number, one): (usize, &ForestSeries)| Key { label: one.label.clone(), sample: Sample::Marked(series(number)) };
+    let key = |(number, one): (usize, &ForestSeries)| LegendEntry {
+        label: one.label.clone(),
+        sample: LegendSample::Marked(series(number)),
+    };
     let (legend, what) = match all {
-        [_] => (vec![Key { label: format!("{center} and {interval}"), sample: Sample::Marked(series(0)) }], String::new()),
+        [_] => (
+            vec![LegendEntry { label: format!("{center} and {interval}"), sample: LegendSample::Marked(series(0)) }],
+            String::new(),
+        ),
         _ => (all.iter().enumerate().map(key).collect(), format!("The {center} and the {interval} of each run. ")),
     };
     let remark = match names.len() - shown.len() {
@@ -121,8 +127,8 @@ mod tests {
         let first = one("hmc", vec![row("age", 2.0, 1.0, 4.0), row("smoker", 3.0, 2.0, 5.0)]);
         let second = one("dsgld", vec![row("smoker", 4.0, 3.0, 6.0), row("age[missing]", 0.5, 0.25, 1.0)]);
         let figure = forest("Odds ratios", "odds ratio", "90 % interval", true, &[first, second]).unwrap();
-        let labels: Vec<(&str, Sample)> = figure.legend.iter().map(|key| (key.label.as_str(), key.sample)).collect();
-        assert_eq!(labels, [("hmc", Sample::Marked(series(0))), ("dsgld", Sample::Marked(series(1)))]);
+        let labels: Vec<(&str, LegendSample)> = figure.legend.iter().map(|key| (key.label.as_str(), key.sample)).collect();
+        assert_eq!(labels, [("hmc", LegendSample::Marked(series(0))), ("dsgld", LegendSample::Marked(series(1)))]);
         let panel = &figure.panels[0];
         assert_eq!(panel.y.names, [(2.0, "age".into()), (1.0, "smoker".into()), (0.0, "age[missing]".into())]);
         // Half of 9 pixels in a row of 30 above and below the middle.

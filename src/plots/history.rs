@@ -1,9 +1,9 @@
 //! Metrics and the method's history over rounds, seconds or bytes: one panel for each column.
 
 use super::error::{PlotError, Result};
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, series};
 use super::ticks::drawable;
-use crate::metrics::{domain, label};
+use crate::metrics::{axis_label, possible_range};
 use crate::results::{ResultFile, Table, XAxis, is_axis};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct HistoryOptions {
 
 /// An axis for a column, with the column's label and range.
 pub(super) fn axis_of(name: &str) -> Axis {
-    Axis { domain: domain(name), ..Axis::new(label(name)) }
+    Axis { domain: possible_range(name), ..Axis::new(axis_label(name)) }
 }
 
 /// The horizontal axis of a figure.
@@ -121,7 +121,7 @@ pub fn history(file: &ResultFile, options: &HistoryOptions) -> Result<Option<Fig
     let legend = agents
         .iter()
         .enumerate()
-        .map(|(place, agent)| Key { label: format!("agent {agent}"), sample: Sample::Line(series(place)) });
+        .map(|(place, agent)| LegendEntry { label: format!("agent {agent}"), sample: LegendSample::Line(series(place)) });
     let title = format!("{} by {}", if metrics.rows() > 0 { "Metrics" } else { "History" }, by(options.x_axis));
     Ok(Some(Figure { legend: legend.collect(), caption, remark: remarks.join(" "), ..Figure::of_equal(title, panels) }))
 }

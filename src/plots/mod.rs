@@ -1,9 +1,11 @@
 //! Figures of runs, drawn as SVG and PNG.
 //!
-//! [`history()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the result
-//! file of a run, [`bias()`] from the bias of its draws, [`forest()`] from the coefficients of one run or several, [`comparison()`] and
-//! [`reliability_of_groups()`] one from several runs, [`scaling()`] from times on more and more ranks. [`Figure::draw`] lays it out as a [`Drawing`]: an SVG document, from which a PNG is
-//! rendered. The font is built in, so that figures look the same everywhere and no installed font is needed.
+//! [`history()`] and [`reliability()`] make a [`Figure`] from the result file of a run; [`posterior()`], [`pair()`] and [`chains()`] make one
+//! from its draws, [`reliability_of_draws()`] from the predictions of all draws, and [`bias()`] from the bias of the draws.
+//! [`comparison()`] and [`reliability_of_groups()`] make one from several runs, [`forest()`] from the coefficients of one run or several,
+//! and [`scaling()`] from the times of runs on different numbers of ranks. [`Figure::draw`] lays a figure out as a [`Drawing`]: an SVG
+//! document, from which a PNG is rendered. A font is built in: texts are measured with it, and a PNG needs no installed font. An SVG names
+//! the font, and a viewer without it shows a similar one.
 
 mod bias;
 mod canvas;
@@ -31,7 +33,7 @@ pub use chains::chains;
 pub use comparison::comparison;
 pub use curve::Curve;
 pub use error::{PlotError, Result};
-pub use figure::{Axis, Drawing, Figure, Key, Mark, Panel, Sample, series};
+pub use figure::{Axis, Drawing, Figure, LegendEntry, LegendSample, Mark, Panel, series};
 pub use forest::{ForestRow, ForestSeries, forest};
 pub use history::{HistoryOptions, history};
 pub use parameters::Selection;

@@ -3,7 +3,7 @@
 use super::canvas::Stroke;
 use super::density::{bandwidth, density, shares};
 use super::error::{PlotError, Result};
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, region, series};
 use super::parameters::{Selection, column};
 use super::ticks::drawable;
 use crate::metrics::convergence::quantile;
@@ -23,13 +23,13 @@ const MAX_POINTS: usize = 4000;
 const MEAN: Stroke = Stroke { dashes: "5 3", ..Stroke::solid("#222222", 1.3) };
 
 /// The legend entries of chains; none if there is only one.
-pub(super) fn keys_of_chains(chains: usize, sample: fn(Stroke) -> Sample) -> Vec<Key> {
+pub(super) fn keys_of_chains(chains: usize, sample: fn(Stroke) -> LegendSample) -> Vec<LegendEntry> {
     match chains {
         0 | 1 => Vec::new(),
         2..=MAX_CHAINS => {
-            (0..chains).map(|chain| Key { label: format!("chain {chain}"), sample: sample(series(chain)) }).collect()
+            (0..chains).map(|chain| LegendEntry { label: format!("chain {chain}"), sample: sample(series(chain)) }).collect()
         }
-        _ => vec![Key { label: format!("each of the {chains} chains"), sample: sample(of_chain(0, chains)) }],
+        _ => vec![LegendEntry { label: format!("each of the {chains} chains"), sample: sample(of_chain(0, chains)) }],
     }
 }
 
@@ -72,13 +72,13 @@ pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> 
         panels.push(panel);
     }
     let apart = draws >= MIN_DRAWS;
-    let mut legend = if apart { keys_of_chains(chains, Sample::Line) } else { Vec::new() };
+    let mut legend = if apart { keys_of_chains(chains, LegendSample::Line) } else { Vec::new() };
     if !apart || chains == 1 || chains > MAX_CHAINS {
         let label = if chains > 1 { "density of all draws" } else { "density of the draws" };
-        legend.push(Key { label: label.into(), sample: Sample::Line(series(0)) });
+        legend.push(LegendEntry { label: label.into(), sample: LegendSample::Line(series(0)) });
     }
-    legend.push(Key { label: "mean".into(), sample: Sample::Line(MEAN) });
-    legend.push(Key { label: "90 % interval".into(), sample: region() });
+    legend.push(LegendEntry { label: "mean".into(), sample: LegendSample::Line(MEAN) });
+    legend.push(LegendEntry { label: "90 % interval".into(), sample: region() });
     let mut caption = extent(samples);
     if bars {
         caption += " Bars are relative frequencies.";
@@ -164,7 +164,7 @@ pub fn pair(samples: &Samples, first: &str, second: &str) -> Result<Option<Figur
     let remark = if every > 1 { format!("Every {every}th draw is shown.") } else { String::new() };
     let mut figure = Figure::of_equal("Posterior draws of two parameters", vec![panel]);
     figure.cell = (520.0, 470.0);
-    let legend = keys_of_chains(chains, |stroke| Sample::Point(stroke.color));
+    let legend = keys_of_chains(chains, |stroke| LegendSample::Point(stroke.color));
     Ok(Some(Figure { legend, caption: extent(samples), remark, ..figure }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::canvas::Stroke;
 use super::error::Result;
-use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, bars, series};
 use crate::metrics::{Bin, Classification};
 use crate::results::{METRICS, ResultFile, Table};
 use crate::text::counted;
@@ -130,9 +130,9 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
             runs if numbers_of_seeds.len() > 1 && runs > 1 => format!("{} ({})", curve.label, counted(runs, "seed")),
             _ => curve.label.clone(),
         };
-        legend.push(Key { label, sample: Sample::Marked(stroke) });
+        legend.push(LegendEntry { label, sample: LegendSample::Marked(stroke) });
     }
-    legend.push(Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) });
+    legend.push(LegendEntry { label: "perfect calibration".into(), sample: LegendSample::Line(dashed) });
     let y = Axis { low: Some(0.0), domain: Some((0.0, 1.0)), ..Axis::new("proportion of test rows") };
     let mut caption = match numbers_of_seeds.last() {
         Some(&most) if most > 1 && numbers_of_seeds.len() == 1 => format!("Bins of {most} seeds, weighted by their test rows."),
@@ -146,7 +146,7 @@ pub fn reliability_of_groups(curves: &[ReliabilityCurve]) -> Figure {
 }
 
 /// A reliability diagram: the accuracy above the rows of the bins, which have an axis of their own.
-fn figure(legend: Vec<Key>, accuracy: Vec<Mark>, (axis_of_rows, rows): (Axis, Vec<Mark>), caption: String) -> Figure {
+fn figure(legend: Vec<LegendEntry>, accuracy: Vec<Mark>, (axis_of_rows, rows): (Axis, Vec<Mark>), caption: String) -> Figure {
     let x = Axis { bare: true, ..proportion("") };
     let upper = Panel { x, y: proportion("accuracy"), marks: accuracy, height: 3.0, ..Panel::default() };
     let lower = Panel { x: proportion("confidence"), y: axis_of_rows, marks: rows, height: 1.25, ..Panel::default() };
@@ -194,9 +194,9 @@ fn diagram(bins: &[Bin], what: &str, metric: impl Fn(&str) -> Option<f64>) -> Fi
         caption = format!("{caption}: {}", errors.join(", "));
     }
     let legend = vec![
-        Key { label: "accuracy in a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
-        Key { label: "perfect calibration".into(), sample: Sample::Line(dashed) },
-        Key { label: "test rows in a bin".into(), sample: bars(color) },
+        LegendEntry { label: "accuracy in a bin, with 90 % interval".into(), sample: LegendSample::Marked(of_bins) },
+        LegendEntry { label: "perfect calibration".into(), sample: LegendSample::Line(dashed) },
+        LegendEntry { label: "test rows in a bin".into(), sample: bars(color) },
     ];
     figure(legend, accuracy, (y, vec![of_rows]), caption + ".")
 }

@@ -1,7 +1,7 @@
 //! Time, efficiency and memory of a run on more and more ranks: predicted, measured, or both.
 
 use super::canvas::Stroke;
-use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, bars, series};
+use super::figure::{Axis, Figure, LegendEntry, LegendSample, Mark, Panel, SHADE, bars, series};
 use super::logarithmic::logarithmic_ticks;
 use super::ticks::bounds;
 
@@ -40,16 +40,17 @@ pub fn scaling(points: &[RanksPoint], is_weak: bool) -> Figure {
     let mut panels = vec![time(points, is_weak), efficiency(points), memory(points)];
     let mut legend = Vec::new();
     if points.iter().any(|point| point.predicted.is_some()) {
-        legend.push(Key { label: "predicted".into(), sample: Sample::Marked(series(0)) });
+        legend.push(LegendEntry { label: "predicted".into(), sample: LegendSample::Marked(series(0)) });
     }
     if is_measured {
         panels.push(activities(points));
-        legend.push(Key { label: "measured: median and range".into(), sample: Sample::Point(series(1).color) });
+        legend.push(LegendEntry { label: "measured: median and range".into(), sample: LegendSample::Point(series(1).color) });
     }
-    legend.push(Key { label: "ideal".into(), sample: Sample::Line(ideal_stroke()) });
+    legend.push(LegendEntry { label: "ideal".into(), sample: LegendSample::Line(ideal_stroke()) });
     if is_measured {
         legend.extend(
-            (0..ACTIVITIES.len()).map(|place| Key { label: ACTIVITIES[place].into(), sample: bars(color_of_activity(place)) }),
+            (0..ACTIVITIES.len())
+                .map(|place| LegendEntry { label: ACTIVITIES[place].into(), sample: bars(color_of_activity(place)) }),
         );
     }
     panels.retain(|panel| !panel.marks.is_empty());

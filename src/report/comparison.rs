@@ -12,7 +12,7 @@ use super::run::{RunResults, data_label};
 use super::summary::{Summary, WORST_CLASS};
 use crate::job::pointwise::LOG_LIKELIHOOD;
 use crate::metrics::seeds::{MIN_SEEDS, OverSeeds, best};
-use crate::metrics::{better, meaning};
+use crate::metrics::{better_direction, meaning};
 use crate::results::{SECONDS, XAxis};
 use crate::text;
 use serde::Serialize;
@@ -126,7 +126,7 @@ impl Comparison {
         let groups = groups(&runs, &metrics, &differs, same_data);
         let best = metrics.iter().filter_map(|name| {
             let over_seeds: Vec<OverSeeds> = groups.iter().map(|group| group.metrics[name]).collect();
-            let best = best(&over_seeds, better(name)?);
+            let best = best(&over_seeds, better_direction(name)?);
             (!best.is_empty()).then(|| (name.clone(), best.into_iter().map(|place| groups[place].label.clone()).collect()))
         });
         let best = best.collect();
@@ -213,7 +213,7 @@ impl Comparison {
         let has_seeds = self.groups.iter().any(|group| group.members.len() > 1);
         let text = if has_seeds && !each_run { self.table_of_groups() } else { self.table_of_runs() };
         let mut text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        let is_ranked = self.runs.len() > 1 && self.metrics.iter().any(|name| better(name).is_some());
+        let is_ranked = self.runs.len() > 1 && self.metrics.iter().any(|name| better_direction(name).is_some());
         if is_ranked && !has_seeds {
             text.push_str("\n  A difference can be chance: run several seeds, such as seed = [1, 2, 3] in a sweep.\n");
         }
@@ -320,7 +320,7 @@ impl Comparison {
         ));
         let mut text = text::table(&columns);
         text.push_str("\n  mean ± standard deviation over seeds\n");
-        let unmarked = self.metrics.iter().filter(|name| better(name).is_some() && !self.best.contains_key(*name));
+        let unmarked = self.metrics.iter().filter(|name| better_direction(name).is_some() && !self.best.contains_key(*name));
         let unmarked: Vec<&str> = unmarked.map(String::as_str).collect();
         if self.groups.len() > 1 && !unmarked.is_empty() {
             let have_enough = self.groups.iter().all(|group| group.counted.len() >= MIN_SEEDS);

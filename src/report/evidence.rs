@@ -1,4 +1,4 @@
-//! What a result file says of a run beside estimates: what its judgment is based on.
+//! What the judgment of a run is based on besides the estimates of its draws.
 
 use super::error::Result;
 use super::exchangeable::has_exchangeable_units;
@@ -14,17 +14,18 @@ use crate::methods::variational::pvi::PviSettings;
 use crate::metrics::temperature::Temperature;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 
-/// What a result file says of a run beside estimates.
+/// What the judgment of a run is based on besides the estimates of its draws.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// The trajectories of Hamiltonian Monte Carlo.
     pub trajectories: Option<Trajectories>,
-    /// What the draws predict for the test rows.
+    /// How well the draws predict the test rows, and whether chains agree about them; none if they were not evaluated.
     pub test_rows: Option<TestRows>,
     /// The configurational temperatures of all variables, if they were measured.
     pub temperatures: Vec<Temperature>,
-    /// The expected variance of the draws, divided by that of the posterior, minus 1, in the directions of largest curvature.
-    pub excess: Option<f64>,
+    /// By how much the variance of the draws is expected to exceed that of the posterior, as a share of it, in the directions of largest
+    /// curvature. None where steps suit all directions, and for moved draws.
+    pub expected_excess_variance: Option<f64>,
     /// The result file whose draws were moved, if these are moved draws.
     pub recalibrated_from: Option<String>,
     /// Whether the last draw of a chain is not finite.
@@ -34,7 +35,9 @@ pub struct Evidence {
     /// Whether the units of the model can change places, so that single parameters mean nothing.
     pub(super) has_exchangeable_units: bool,
     /// Whether the draws are of a normal distribution that the method fits.
-    pub(super) are_of_fitted_normal: bool,
+    pub(super) draws_are_of_fitted_normal: bool,
+    /// Whether the method samples the posterior, instead of finding a point.
+    pub(super) method_samples: bool,
     /// Whether the run file gives the step, which is otherwise found.
     pub(super) step_is_given: bool,
     /// The command that makes the run longer, in parentheses after a space; empty if it cannot be made longer.
@@ -42,13 +45,13 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// That of a run.
+    /// The evidence of a run.
     ///
     /// # Errors
     /// When the result file cannot be read.
     pub fn of(run: &RunResults) -> Result<Self> {
         let file = &run.file;
-        // Of a configuration that cannot be read, no key is known.
+        // If the configuration cannot be read, its keys count as not set.
         let config = stored_table(&file.info().config).unwrap_or_default();
         let setting = |table: &str, key: &str| config.get(table)?.get(key);
         let recalibration = file.grid(RECALIBRATION)?;
@@ -56,13 +59,14 @@ impl Evidence {
             trajectories: Trajectories::of(file)?,
             test_rows: TestRows::of(file)?,
             temperatures: temperatures_of(file)?,
-            // Moved draws are judged by their scores.
-            excess: if recalibration.is_some() { None } else { excess(file)? },
+            // What the file says is about the draws before they were moved.
+            expected_excess_variance: if recalibration.is_some() { None } else { excess_variance(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
             last_draws_diverged: last_draws_diverged(file)?,
             bias_is_off: !file.has_additions() && setting("evaluate", "bias") == Some(&toml::Value::Boolean(false)),
             has_exchangeable_units: has_exchangeable_units(&file.info().model),
-            are_of_fitted_normal: [PviSettings::NAME, GviSettings::NAME].contains(&file.info().method.as_str()),
+            draws_are_of_fitted_normal: [PviSettings::NAME, GviSettings::NAME].contains(&file.info().method.as_str()),
+            method_samples: run.has_draws_to_judge(),
             step_is_given: setting("method", "step").is_some_and(|step| step.as_str() != Some("auto")),
             how_to_extend: run.doubling_command().map_or_else(String::new, |command| format!(" (`{command}`)")),
         })
@@ -78,7 +82,7 @@ fn last_draws_diverged(file: &ResultFile) -> Result<bool> {
     Ok(!file.draws::<f64>(POSTERIOR, &last)?.iter().all(|value| value.is_finite()))
 }
 
-fn excess(file: &ResultFile) -> Result<Option<f64>> {
+fn excess_variance(file: &ResultFile) -> Result<Option<f64>> {
     Ok(file.grid(TUNING)?.and_then(|grid| {
         let place = grid.list("key").iter().position(|key| key == EXCESS_KEY)?;
         grid.array("value")?.iter().nth(place).copied()

@@ -60,7 +60,7 @@ impl JudgedDraws {
             finished: info.state.finished,
             rounds_done: info.state.done,
             rounds_total: info.state.total,
-            expected_excess_variance: evidence.excess,
+            expected_excess_variance: evidence.expected_excess_variance,
             test_rows: evidence.test_rows,
             temperatures: evidence.temperatures,
             posterior,

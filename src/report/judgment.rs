@@ -84,7 +84,8 @@ impl Judgment {
             return Some(single_draws(group.draws, !evidence.last_draws_diverged, how_to_extend));
         }
         if group.estimates.is_empty() {
-            return None;
+            let is_single = group.kind == SampleKind::Particles && group.chains * group.draws == 1;
+            return (is_single && evidence.method_samples).then(single_particle);
         }
         let (outcome, text) = by_draws(group, evidence);
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
@@ -116,7 +117,7 @@ fn by_draws(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, St
     if let Some(found @ (JudgmentOutcome::NotMixed, _)) = predictions {
         return found;
     }
-    if let Some(found) = evidence.excess.and_then(too_wide) {
+    if let Some(found) = evidence.expected_excess_variance.and_then(too_wide) {
         return found;
     }
     if let Some(found) = predictions {
@@ -156,6 +157,12 @@ fn single_draws(draws: usize, is_finite: bool, how_to_extend: &str) -> Judgment 
     }
     let draws = text::counted(draws, "draw");
     let text = format!("bias unknown: a chain has only {draws}, which says nothing about its spread. Run longer{how_to_extend}");
+    Judgment { outcome: JudgmentOutcome::Unknown, text }
+}
+
+/// The judgment of a single particle of a method that samples.
+fn single_particle() -> Judgment {
+    let text = "bias unknown: a single particle has no spread: take more particles".to_owned();
     Judgment { outcome: JudgmentOutcome::Unknown, text }
 }
 
@@ -350,7 +357,7 @@ fn not_measured(group: &PosteriorGroup, evidence: &Evidence) -> String {
     let are_particles = group.kind == SampleKind::Particles;
     let what = if are_particles { "particle" } else { "draw" };
     // The temperature of draws of a fitted normal distribution is 1 whatever the posterior is.
-    let is_measurable = !has_many || !evidence.are_of_fitted_normal && group.parameters <= MAX_TEMPERATURE_PARAMETERS;
+    let is_measurable = !has_many || !evidence.draws_are_of_fitted_normal && group.parameters <= MAX_TEMPERATURE_PARAMETERS;
     let reason = if are_particles && evidence.has_exchangeable_units {
         "single weights of a network mean nothing. Judge the particles by how they predict test rows, beside other methods".into()
     } else if draws < needed {
@@ -542,7 +549,7 @@ mod tests {
             (chains, 500, 400, network(), "`mpibayes judge` measures it"),
             (chains, 500, 2_000_000, off(), "the model has 2,000,000 parameters"),
             (particles, 500, 400, off(), "`mpibayes judge` measures it"),
-            (particles, 500, 400, Evidence { are_of_fitted_normal: true, ..off() }, "the model has 400 parameters"),
+            (particles, 500, 400, Evidence { draws_are_of_fitted_normal: true, ..off() }, "the model has 400 parameters"),
             (particles, 500, 400, Evidence::default(), "the model has 400 parameters"),
             (particles, 500, 3, network(), "single weights of a network mean nothing"),
             (particles, 500, 3, Evidence::default(), "does not sample the posterior"),
@@ -550,6 +557,12 @@ mod tests {
             let text = not_measured(&group(kind, draws, parameters), &evidence);
             assert!(text.starts_with("bias unknown: ") && text.contains(says), "{text}");
         }
+        // A single particle, unless the method finds a point.
+        let single = |method_samples| {
+            Judgment::of(&[group(SampleKind::Particles, 1, 2)], &Evidence { method_samples, ..Evidence::default() })
+        };
+        assert_eq!(single(false), None);
+        assert!(single(true).is_some_and(|judgment| judgment.text.contains("a single particle has no spread")));
         let diverged = Evidence { last_draws_diverged: true, ..Evidence::default() };
         let (outcome, text) = by_draws(&group(chains, 500, 3), &diverged);
         assert!(outcome == JudgmentOutcome::Diverged && text.contains("the last draws of a chain are not finite"), "{text}");

@@ -249,11 +249,11 @@ impl Summary {
 
     fn metrics_of_all_rows(&self) -> Vec<(String, f64)> {
         let of_all_draws = self.predicted_by_chains().map_or(&[][..], |rows| &rows.metrics);
-        let better = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
+        let over_all_draws = |name: &str| of_all_draws.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
         if self.metrics.is_empty() {
             return of_all_draws.to_vec();
         }
-        self.metrics.iter().map(|(name, value)| (name.clone(), better(name).unwrap_or(*value))).collect()
+        self.metrics.iter().map(|(name, value)| (name.clone(), over_all_draws(name).unwrap_or(*value))).collect()
     }
 }
 

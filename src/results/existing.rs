@@ -188,6 +188,18 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
             path: folder.to_owned(),
             what: "the config.toml of the run in this folder is missing: restore it, or choose another --output. `mpibayes summary` still reads the results".into(),
         }),
+        Err(_) if holds_runs(folder) => Err(ResultsError::Content {
+            path: folder.to_owned(),
+            what: "this folder holds several runs, such as those of a sweep: name one of them, or choose another --output for a new run. A sweep \
+                   continues with `mpibayes sweep`"
+                .into(),
+        }),
         Err(_) => Ok(None),
     }
+}
+
+/// Whether folders in this one hold runs.
+fn holds_runs(folder: &Path) -> bool {
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders.into_iter().any(|folder| config_file(&folder).exists() || result_file(&folder).exists())
 }

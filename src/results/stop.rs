@@ -1,13 +1,19 @@
 //! Signals on which a run saves its state and stops.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 static SIGNALED: AtomicBool = AtomicBool::new(false);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
+
+/// When the first SIGINT came, in milliseconds of a clock that never stops; 0 if none came.
+static INTERRUPTED: AtomicI64 = AtomicI64::new(0);
+
+/// A SIGINT within this many milliseconds of the first is the same one: launchers and `timeout` send it to a process and to its group.
+const SAME_INTERRUPT: i64 = 500;
 
 /// What is left of the time when a process that does nothing long stops.
 pub const LEAST_MARGIN: Duration = Duration::from_secs(2);
@@ -33,18 +39,18 @@ pub fn time_limit() -> Option<Duration> {
     LIMIT.get().map(|(limit, _)| *limit)
 }
 
-/// Handles SIGUSR1, SIGTERM, SIGINT and SIGHUP from now on. A second SIGINT ends the process at once, as by default. `nohup` has made the process
-/// ignore SIGHUP, and that stays so.
+/// Handles SIGUSR1, SIGTERM, SIGINT and SIGHUP from now on. A second SIGINT ends the process at once. `nohup` has made the process ignore SIGHUP,
+/// and that stays so.
 pub fn listen() {
-    for (signal, once) in [(libc::SIGUSR1, 0), (libc::SIGTERM, 0), (libc::SIGINT, libc::SA_RESETHAND), (libc::SIGHUP, 0)] {
+    for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         if signal == libc::SIGHUP && is_ignored(signal) {
             continue;
         }
-        // SAFETY: all zeros are a valid action with an empty mask, and the handler only stores to an atomic.
+        // SAFETY: all zeros are a valid action with an empty mask, and the handler only does what is safe in one.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = ask as *const () as libc::sighandler_t;
-            action.sa_flags = libc::SA_RESTART | once;
+            action.sa_flags = libc::SA_RESTART;
             libc::sigaction(signal, &raw const action, std::ptr::null_mut());
         }
     }
@@ -59,8 +65,28 @@ fn is_ignored(signal: libc::c_int) -> bool {
 }
 
 extern "C" fn ask(signal: libc::c_int) {
+    if signal == libc::SIGINT {
+        let now = milliseconds();
+        let first = INTERRUPTED.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_err_and(|first| now - first > SAME_INTERRUPT) {
+            // SAFETY: both calls are safe in a handler. The signal, which is blocked here, ends the process when the handler returns.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
+            return;
+        }
+    }
     SIGNALED.store(true, Ordering::Relaxed);
     TERMINATED.fetch_or(signal == libc::SIGTERM, Ordering::Relaxed);
+}
+
+/// The milliseconds of a clock that never stops, above 0.
+fn milliseconds() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the time, and is safe in a signal handler.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec * 1000 + time.tv_nsec / 1_000_000 + 1
 }
 
 /// Requests that this process saves its run and stops, as after a signal.

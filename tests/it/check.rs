@@ -95,7 +95,11 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             " --set method.ruonds=3",
             "--set method.ruonds=3: 'method.ruonds' is not a key of dsvgd. Did you mean `rounds`?",
         ),
-        (with("batch = 6", "steps = 6"), "", "'method.steps' is not a key of dsvgd. It belongs to the method \"svgd\""),
+        (
+            with("batch = 6", "steps = 6"),
+            "",
+            "'method.steps' is not a key of dsvgd. Other methods have it, such as svgd; the keys of dsvgd are ",
+        ),
         (with("batch = 6", "step = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
         (dsgld("step = 0.1").replace("dsgld", "svgd"), "", "of svgd. Did you mean `optimizer.adagrad.step` in [method]?"),
         // What other programs call it.
@@ -146,7 +150,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "line 4: 'data.file' cannot be used: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
         (with("a.h5", "r.h5"), "", "line 5: 'model' does not suit the data: the model needs two classes"),
-        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' generates its own factors: it takes no data"),
+        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' generates its own factors and takes no data: remove [data]"),
         (with("[data]\nfile = \"a.h5\"\n", ""), "", "'model' needs data. Add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
         (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),

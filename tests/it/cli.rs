@@ -121,7 +121,7 @@ fn arguments_that_are_not_run_files_are_refused() {
     std::fs::create_dir(cli.path("runs")).unwrap();
     cli.write("data.h5", b"\x89HDF\xff\xfe");
     cli.refuse("run runs --output x", &["runs is a folder", "mpibayes resume"]);
-    cli.refuse("run data.h5 --output x", &["data.h5 is not a text file", "mpibayes init"]);
+    cli.refuse("run data.h5 --output x", &["data.h5 is not text in UTF-8", "mpibayes init"]);
 }
 
 #[test]

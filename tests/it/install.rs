@@ -372,6 +372,17 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     }
     assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
 
+    // srun ends with 0 even if it could not start a single rank.
+    for (start, code) in [("", 205), ("echo started >\"$4\"", 0)] {
+        std::fs::remove_file(cli.path("project/requests")).unwrap_or_default();
+        stub(&cli, "srun", start);
+        let ended = job(&jobs.join("run.sbatch"), &|job| {
+            job.env("LAUNCHER", "srun");
+        });
+        assert_eq!(ended.code, code, "{}", ended.written());
+        assert_eq!(cli.exists("project/requests"), code == 205, "{}", ended.written());
+    }
+
     // A job without a newer checkpoint is requeued three times. One with a newer checkpoint starts to count again.
     let restarted = |restarts: u32, code: i32, says: &str| {
         let ended = job(&jobs.join("run.sbatch"), &|job| {

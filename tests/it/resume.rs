@@ -124,9 +124,10 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     cli.stop("chains", || cli.alone(command));
     cli.alone("summary chains").end(0, &["not finished"]);
     fs::rename(cli.path("classes.h5"), cli.path("elsewhere.h5")).unwrap();
-    let moved = "`mpibayes run chains/config.toml --set data.file=NEW --output chains` resumes it";
+    let moved = "If they have moved, name the file: `mpibayes resume chains --data FILE`";
     cli.alone(command).end(1, &["the data of the run, classes.h5, do not exist here: a relative path counts", moved]);
     cli.stop("chains", || cli.alone("run chains/config.toml --set data.file=elsewhere.h5 --output chains"));
+    cli.stop("chains", || cli.alone("resume chains --data elsewhere.h5"));
     fs::rename(cli.path("elsewhere.h5"), cli.path("classes.h5")).unwrap();
     cli.alone("predict chains classes.h5").end(1, &["the run is not finished; `mpibayes resume` with its folder resumes it"]);
     let mut running = cli.alone(command).start();

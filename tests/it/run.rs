@@ -112,6 +112,8 @@ fn a_stopped_run_resumes_with_the_same_draws_and_refuses_other_settings_or_data(
     cli.alone(&run("whole")).report(&[]);
     stop(&cli, "alone", || cli.alone(&run("alone")));
     stop(&cli, "ranks", || cli.mpirun(2, &run("ranks")));
+    // `timeout` sends a signal to a process and to its group: two interrupts at once are one.
+    cli.stop_by(&[libc::SIGINT, libc::SIGINT], "interrupted", || cli.alone(&run("interrupted")));
 
     let begun = content(&cli.path("alone"));
     let other = format!("{} --set method.particles=5", run("alone"));

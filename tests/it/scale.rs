@@ -27,9 +27,10 @@ fn folder() -> Cli {
     cli
 }
 
-/// The most messages and bytes of a rank for one request, with as many agents as ranks.
+/// The most messages and bytes of a rank for one request, with as many agents as ranks. The runs end long before a minute is over, also on a
+/// busy machine.
 fn busiest(cli: &Cli, file: &str, ranks: u32) -> (u64, u64) {
-    let shown = cli.json(&format!("scale {file} --set agents={ranks} --ranks {ranks} --measure 1 --json"));
+    let shown = cli.json(&format!("scale {file} --set agents={ranks} --ranks {ranks} --measure 60 --json"));
     let row = &shown["rows"][0];
     let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("{file}: {shown}"));
     (number("messages"), number("bytes"))

@@ -151,6 +151,24 @@ fn a_value_in_a_table_that_the_sweep_replaces_is_refused() {
 }
 
 #[test]
+fn a_run_and_a_sweep_do_not_share_a_folder() {
+    let cli = folder(SWEEP);
+    let run = SWEEP.split("[sweep]").next().unwrap().to_owned() + "particles = 1\nrounds = 2\nsteps = 5\n";
+    cli.write("run.toml", run);
+    cli.succeed("sweep sweep.toml --output both");
+    for typed in ["run run.toml --output both", "check run.toml --output both", "resume both"] {
+        cli.alone(typed).end(1, &["both: this folder holds several runs, such as those of a sweep"]);
+    }
+    assert!(!cli.exists("both/config.toml"));
+    let said = cli.alone("run run.toml --output one").end(0, &["finished after"]).written();
+    assert!(said.contains("bias unknown: a single particle has no spread"), "{said}");
+    assert!(cli.stdout("summary one").starts_with("bias unknown: a single particle has no spread"));
+    for typed in ["sweep sweep.toml --output one", "check sweep.toml --output one"] {
+        cli.alone(typed).end(1, &["one: this is the folder of a run, not of a sweep"]);
+    }
+}
+
+#[test]
 fn a_failed_run_is_reported_and_retried_last() {
     let cli = folder(SWEEP);
     for (launcher, output) in [(Launcher::Alone, "alone"), (Launcher::Mpirun(2), "ranks")] {

@@ -520,7 +520,10 @@ fn mistakes_are_reported_in_one_line() {
             "run.toml --set method.optimize=\"alpha\" --set method.optimize_after=40",
             ["'method.optimize_after'", "leaves no estimate"],
         ),
-        (&format!("run.toml {DSGLD} --set method.optimize=\"alpha\""), ["'method.optimize'", "It belongs to the method \"lda\""]),
+        (
+            &format!("run.toml {DSGLD} --set method.optimize=\"alpha\""),
+            ["'method.optimize'", "Other methods have it, such as lda"],
+        ),
         ("run.toml --set method.name=\"adlad\"", ["Did you mean \"adlda\"?", "async_lda"]),
     ] {
         cli.refuse(&format!("run {change} --output wrong"), &says);

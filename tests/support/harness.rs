@@ -97,10 +97,16 @@ impl Cli {
     /// reaches it, as can happen on a busy machine.
     #[track_caller]
     pub fn stop(&self, run: &str, launch: impl Fn() -> Launch) -> Ended {
+        self.stop_by(&[libc::SIGUSR1], run, launch)
+    }
+
+    /// The same by these signals, one right after the other.
+    #[track_caller]
+    pub fn stop_by(&self, signals: &[i32], run: &str, launch: impl Fn() -> Launch) -> Ended {
         for _ in 0..50 {
             let mut running = launch().start();
             running.wait_until("its first message", |running| running.stderr().contains(" on the model ")).unwrap();
-            running.signal(libc::SIGUSR1);
+            signals.iter().for_each(|&signal| running.signal(signal));
             let ended = running.finish().unwrap();
             if ended.was_stopped() {
                 return ended;

@@ -447,7 +447,7 @@ fn cost(run: &Run) -> Result<f64> {
         let tokens = Tokens::from_documents(&corpus.train);
         let mut topics_of = tokens.draw_topics(model.topics, stream);
         let mut counts = TopicCounts::new(WORDS, size);
-        counts.count(tokens.words(), &topics_of);
+        counts.add_tokens(tokens.words(), &topics_of);
         let mut by_word = WordSweep::new(&tokens, size);
         let sweep = seconds(Box::new(|time| {
             let stream = |number| stream((time as u64) << 32 | number);

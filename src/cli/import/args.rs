@@ -260,6 +260,8 @@ pub(super) fn reference(typed: &str) -> Result<(Column, String), String> {
 }
 
 pub(in crate::cli) fn column(typed: &str) -> Result<Column, String> {
+    // After the comma of a list.
+    let typed = typed.trim();
     match (typed, typed.parse::<usize>()) {
         ("last", _) => Ok(Column::Last),
         ("first", _) => Ok(Column::Number(1)),

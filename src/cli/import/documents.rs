@@ -232,6 +232,7 @@ pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     // A table with one column of numbers and seven columns of single words has this share; blanks separate fields too. Prose has fewer numbers.
     const MIN_SHARE: f64 = 0.125;
     let lines = Source::first_lines(path, LINES)?;
+    ensure!(!lines.iter().any(|line| line.contains(&0)), "{}: this is not text, and no format that is known", path.display());
     let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
     let fields = body.iter().flat_map(|line| line.split(|byte| b" \t,;|\"\r".contains(byte)));
     let is_number = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|field| field.parse::<f64>().is_ok());

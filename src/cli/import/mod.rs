@@ -154,6 +154,11 @@ impl ImportArgs {
         let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
         let labels = self.labels.iter().chain(&self.test_labels);
         prepared.prepare(files.iter().chain(labels).map(PathBuf::as_path).chain(test.inputs()))?;
+        if let Some(missing) = files.iter().find(|file| !file.exists()) {
+            let separators =
+                if files.len() > 1 { "; names of columns in an option are separated by commas: --drop a,b" } else { "" };
+            bail!("{}: cannot open: there is no such file{separators}", missing.display());
+        }
         if let (Some(labels), [file]) = (&self.labels, files.as_slice()) {
             return self.import_labelled(file, labels, output);
         }
@@ -180,9 +185,6 @@ impl ImportArgs {
         }
         if files.iter().all(|file| is_named_table(file)) {
             return rows::table(files, layout, rows, test, output);
-        }
-        if let Some(missing) = files.iter().find(|file| !file.exists()) {
-            bail!("{}: cannot open: there is no such file", missing.display());
         }
         let [file] = files.as_slice() else {
             bail!(

@@ -167,7 +167,7 @@ pub fn format(path: &Path) -> anyhow::Result<Format> {
             bail!("{}: this is no {extension} file, despite its name: fetch or save it again", path.display())
         }
         Format::Hdf5 => bail!("{}: this is an HDF5 file; a dataset of this program needs no import", path.display()),
-        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", path.display()),
+        Format::Other(what) => bail!("{}: this is {what}", path.display()),
         found => Ok(found),
     }
 }
@@ -253,7 +253,10 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
             file.display(),
             file.display()
         ),
-        (Format::Npz, Some(_)) => bail!("{}: --targets is for NPY files: an NPZ file contains its targets", file.display()),
+        (Format::Npz, Some(_)) => bail!(
+            "{}: targets in a file of their own (--targets, --labels) are for NPY files: an NPZ file contains them",
+            file.display()
+        ),
         (Format::Npz, None) => npz(file)?,
         _ => bail!("{}: this is no NumPy file (NPY or NPZ)", file.display()),
     };

@@ -143,6 +143,10 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     file("z.npz", b"PK\x03\x04 and no more");
     file("book.csv", &[b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat());
     file("n.npy", b"1,2\n3,4\n");
+    file("rows.json", b"[{\"a\": 1}, {\"a\": 2}]\n");
+    file("cat.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0d");
+    file("model.rds", b"X\n\0\0\0\x03\0\x04\n\0\n");
+    file("same.csv", b"a,y\n5,1\n6,1\n7,1\n");
     let said = import(&args(folder.path(), "arrays @x.npy --targets @y.npy -o @x.h5")).unwrap();
     assert!(said.contains("features  2 (1 × 2)") && said.contains("scaling   pixels"), "{said}");
     let again = import(&args(folder.path(), "@x.npy --labels @y.npy --test @test.npy --test-labels @y.npy -o @l.h5")).unwrap();
@@ -168,6 +172,14 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
         ("libsvm @z.npz -o @n.h5", "z.npz: this file contains NumPy arrays"),
         ("@book.csv -o @n.h5", "book.csv: this is a spreadsheet: save it as CSV"),
         ("@n.npy -o @n.h5", "n.npy: this is no npy file, despite its name"),
+        ("@rows.json -o @n.h5", "rows.json: this is JSON: save it as CSV or Parquet"),
+        ("@cat.png -o @n.h5", "cat.png: this is an image: PNG files are imported from folders"),
+        ("@model.rds -o @n.h5", "model.rds: this is not text, and no format that is known"),
+        ("@same.csv --task regression -o @n.h5", "same.csv: the target is 1 in all training rows"),
+        (
+            "@same.csv b c -o @n.h5",
+            "b: cannot open: there is no such file; names of columns in an option are separated by commas",
+        ),
         ("@x.h5 -o @n.h5", "x.h5: this is an HDF5 file"),
         ("table @a.csv --delimiter 5 -o @n.h5", "give comma, semicolon, tab, blanks"),
         ("@a.csv --split 2 -o @n.h5", "--test-rows"),
@@ -269,7 +281,7 @@ fn text_becomes_a_corpus_and_says_what_it_left_out() {
     assert!(said.contains("text      7 documents, one per line; 2 documents, one per file\n"), "{said}");
     for (typed, says) in [
         ("@fables.txt -o @n.h5", "fables.txt: hardly any field is a number: use `mpibayes import text` if"),
-        ("text @fables.txt -o @n.h5", "none of the 7 words is kept: 0 are stop words, 7 are in fewer than 5"),
+        ("text @fables.txt -o @n.h5", "none of the 7 words of "),
         ("counts @fables.txt --stop-words english -o @n.h5", "unexpected argument '--stop-words'"),
         (
             "@fables.txt @words.txt -o @n.h5",

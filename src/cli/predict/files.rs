@@ -2,7 +2,7 @@
 
 use super::args::PredictArgs;
 use super::output::Output;
-use super::rows::{KnownLabels, Rows};
+use super::rows::{LabelParser, Rows};
 use crate::data::{
     ArrayFile, ChannelOrder, Column, DataError, Dataset, Idx, IndexLimit, Place, Recipe, Source, Split, Targets, read_libsvm,
 };
@@ -17,7 +17,7 @@ pub(super) fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, out
         Targets::Classes(indices) => indices.into_iter().map(|class| data.classes()[class as usize].clone()).collect(),
         Targets::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),
     };
-    let known = KnownLabels::new(&predictor.classes);
+    let known = LabelParser::new(&predictor.classes);
     let targets: Result<Vec<f64>, String> = labels.iter().map(|label| known.target(label)).collect();
     let targets = targets.map_err(|what| DataError::content(&args.data, Place::File, what))?;
     output.head(true)?;

@@ -169,6 +169,11 @@ impl FittedModel {
 
 fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
     let mut output = Output::new(args, predictor, to)?;
+    ensure!(
+        predictor.shape.is_none() || !args.data.is_dir(),
+        "{}: this is a folder: import PNG files with `mpibayes import images`, and predict the dataset",
+        args.data.display()
+    );
     match detect(&args.data)? {
         Format::Hdf5 => predict_dataset(args, predictor, &mut output),
         Format::Table if is_libsvm(&args.data)? => predict_libsvm(args, predictor, &mut output),
@@ -176,7 +181,7 @@ fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write
         Format::Npy | Format::Npz => predict_array(args, predictor, &mut output),
         Format::Idx => predict_images(args, predictor, &mut output),
         Format::Tar => bail!("{}: this is an archive: import its images, and predict the dataset", args.data.display()),
-        Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
+        Format::Other(what) => bail!("{}: this is {what}", args.data.display()),
     }?;
     output.finish()
 }

@@ -15,18 +15,19 @@ pub(super) struct Rows<'a, 'b> {
     copied: Vec<Vec<String>>,
     labels: Vec<String>,
     targets: Vec<f64>,
-    labels_of_run: KnownLabels,
+    labels_of_run: LabelParser,
     failed: Option<anyhow::Error>,
 }
 
 impl<'a, 'b> Rows<'a, 'b> {
     pub(super) fn new(path: &'a Path, predictor: &'a mut Predictor, output: &'b mut Output) -> Self {
-        let labels_of_run = KnownLabels::new(&predictor.classes);
+        let labels_of_run = LabelParser::new(&predictor.classes);
         let (raw, copied, labels, targets) = (RawRows::default(), Vec::new(), Vec::new(), Vec::new());
         Self { predictor, output, path, raw, copied, labels, targets, labels_of_run, failed: None }
     }
 
-    /// Adds a row that cannot be predicted for a reason of this kind, with the values of the columns that are copied.
+    /// Writes a row without a prediction, after the rows before it, with the values of the columns that are copied. `kind` groups such rows in
+    /// the report; `why` names this row and what is wrong with it.
     pub(super) fn push_unpredicted(
         &mut self,
         copied: Vec<String>,
@@ -39,7 +40,7 @@ impl<'a, 'b> Rows<'a, 'b> {
         self.stop_on(written)
     }
 
-    /// Reading ends at an error of predicting or writing, which is kept.
+    /// Keeps an error of predicting or writing, and returns one that ends reading. `finish` returns the one that was kept.
     pub(super) fn stop_on(&mut self, written: anyhow::Result<()>) -> Result<(), DataError> {
         written.map_err(|cause| {
             self.failed = Some(cause);
@@ -52,8 +53,8 @@ impl<'a, 'b> Rows<'a, 'b> {
         self.output.count_filled_in();
     }
 
-    /// Counts the row at this place if one of its features, which have these names, is far from those of most training rows.
-    pub(super) fn look_for_far_feature(&mut self, row: &[f64], names: &[String], place: Place) {
+    /// Counts the row if a feature is far from its values in most training rows. `names` are those of the features; `place` is for the report.
+    pub(super) fn count_if_far(&mut self, row: &[f64], names: &[String], place: Place) {
         if let Some(feature) = self.predictor.far_feature(row) {
             let what = || format!("{:?} is {}", names[feature], row[feature]);
             self.output.count_far(|| DataError::content(self.path, place, what()).to_string());
@@ -113,17 +114,17 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 }
 
-/// What labels of the run's data mean.
-pub(super) struct KnownLabels {
+/// Turns labels of new rows into targets, by the classes of the run.
+pub(super) struct LabelParser {
     classes: Levels,
 }
 
-impl KnownLabels {
+impl LabelParser {
     pub(super) fn new(classes: &[String]) -> Self {
         Self { classes: Levels::known(classes) }
     }
 
-    /// The index of a class, or the number, of a label; NaN if it is missing.
+    /// The target that a label means: the index of its class, or without classes its number. NaN if it is missing.
     pub(super) fn target(&self, label: &str) -> Result<f64, String> {
         if let Some(class) = self.classes.find(label.as_bytes()) {
             return Ok(f64::from(class));

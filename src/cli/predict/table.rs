@@ -49,7 +49,7 @@ pub(super) fn predict_table(args: &PredictArgs, predictor: &mut Predictor, outpu
                 if recipe.fills_in_a_mean(&values) {
                     rows.count_filled_in();
                 }
-                rows.look_for_far_feature(&used, &names, place);
+                rows.count_if_far(&used, &names, place);
                 rows.push_with(copied, (0..).zip(used.iter().copied()), label, place)
             }
             Err(what) => {
@@ -112,11 +112,19 @@ pub(super) fn columns(
     );
     let count = wanted.len();
     let features = Table::open(path, &in_places)?.features();
+    let advice = match features == count + 1 {
+        true => "name the column of labels with --label",
+        false if has_names => "give a row the columns of the training rows, or add a header with their names",
+        false => "give a row the columns of the training rows",
+    };
     ensure!(
         features == count,
-        "{}: the table has {features} columns of features, but the run has {count}: name the column of labels with --label, or add a \
-         header with the names of the features",
+        "{}: the table has {}, but the run has {count}: {advice}",
         path.display(),
+        match features {
+            1 => "1 column of features".to_owned(),
+            n => format!("{n} columns of features"),
+        },
     );
     if has_names {
         let order = wanted.iter().map(|column| column.name.clone()).collect::<Vec<_>>();

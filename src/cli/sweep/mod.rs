@@ -160,11 +160,7 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
     let typed = RunFile::read(&args.file, &args.set)?;
     let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
     let folder = args.folder()?;
-    ensure!(
-        !results::config_file(&folder).exists(),
-        "{}: this is the folder of a run, not of a sweep: choose another --output",
-        folder.display()
-    );
+    refuse_folder_of_run(&folder)?;
     let share = match (args.task, args.list || args.collect) {
         (Some(task), _) => Some(task),
         (None, true) => None,
@@ -176,6 +172,16 @@ fn open(args: &SweepArgs) -> anyhow::Result<SweepState> {
     );
     let table = ResultTable::new(args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv")), !args.list)?;
     Ok(SweepState { sweep, folder, share, reporting: args.job.reporting(), table, left_to_other_jobs: 0, unreadable: 0 })
+}
+
+/// Refuses a folder that cannot hold the runs of a sweep, because it is that of a run.
+pub(super) fn refuse_folder_of_run(folder: &Path) -> anyhow::Result<()> {
+    ensure!(
+        !results::config_file(folder).exists(),
+        "{}: this is the folder of a run, not of a sweep: choose another --output",
+        folder.display()
+    );
+    Ok(())
 }
 
 /// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.

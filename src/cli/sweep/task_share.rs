@@ -5,7 +5,7 @@ use anyhow::ensure;
 /// The share of a sweep that one task carries out: every `tasks`-th run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskShare {
-    /// The number of the task, from 1.
+    /// The place of the task among all tasks, from 1. The ID of a task in a job array may be another number.
     pub(super) task: usize,
     /// How many tasks share the runs.
     pub(super) tasks: usize,
@@ -31,18 +31,18 @@ pub(super) fn parse_task(typed: &str) -> Result<TaskShare, String> {
     }
 }
 
-/// The share of this task of a Slurm job array; none outside of an array.
+/// The share of this task among the tasks of its Slurm job array; none outside of an array. The only task of an array carries out all runs.
 pub(super) fn share_in_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Option<TaskShare>> {
     let Some(id) = variable("SLURM_ARRAY_TASK_ID") else { return Ok(None) };
     let first = variable("SLURM_ARRAY_TASK_MIN").unwrap_or(id);
     let last = variable("SLURM_ARRAY_TASK_MAX").unwrap_or(id);
     let tasks = variable("SLURM_ARRAY_TASK_COUNT").unwrap_or(1);
     let step = variable("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
-    let evenly_spaced =
+    let numbers_fit =
         tasks > 0 && (first..=last).contains(&id) && (last - first) / step + 1 == tasks && (id - first).is_multiple_of(step);
     ensure!(
-        evenly_spaced,
-        "the tasks of this job array are not evenly numbered, so mpibayes cannot tell which runs this task has to carry out: submit it with \
+        numbers_fit,
+        "mpibayes cannot tell from the numbers of this job array which runs this task has to carry out: submit the array with \
          --array=1-M, or give --task N/M"
     );
     Ok(Some(TaskShare { task: (id - first) / step + 1, tasks }))

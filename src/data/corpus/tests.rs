@@ -406,12 +406,16 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         chosen(&WordFilter { least_documents: 1, most_share: 1.0, ..all.clone() }).0,
         "again don half rare twice which word"
     );
+    // A word in exactly the largest share of the documents is kept, although 0.29 · 100 is rounded to less than 29.
+    let hundred = place.file("hundred", (0..100).map(|i| if i < 29 { "word often\n" } else { "word\n" }).collect::<String>());
+    let exactly = WordFilter { most_share: 0.29, stop_words: StopWords::None, ..filter.clone() };
+    assert_eq!(read(&place, &text(&[&hundred], exactly)).0.join(" "), "often");
     // Nothing is left, and what to do.
     let none = WordFilter { least_documents: 6, ..filter };
     let says = [
-        "x: none of the 7 words is kept",
+        "x: none of the 7 words of 10 documents is kept",
         "3 are stop words, 3 are in fewer than 6",
-        "1 in more than 0.5 of them, which are 10 in all",
+        "1 in more than 0.5 of them: lower --least-documents",
     ];
     refused(&place, &text(&[&path], none), &says);
 }

@@ -6,7 +6,7 @@ use super::bags::{DocumentSink, add_tokens};
 use super::tokenizer::{MAX_WORD_LENGTH, Tokenizer};
 use super::vocabulary::{FilterReport, MAX_DISTINCT_WORDS, StopWords, WordCounts, WordFilter, WordTotals, read_vocabulary};
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::format::{Format, format_of};
+use crate::data::readers::format::{Format, JSON, format_of};
 use crate::data::readers::lines::{MAX_LINE, lines};
 use crate::data::readers::source::{Source, read_error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -131,8 +131,10 @@ impl Text {
                     read_bags(&document_files, &vocabulary, &mut Tokenizer::new(1), each)?;
                 let words = by_word.iter().filter(|&&tokens| tokens > 0).count() as u64;
                 if words == 0 {
-                    let what =
-                        format!("none of the {} words of the vocabulary occurs: they must be in lower case", vocabulary.len());
+                    let what = format!(
+                        "none of the {} words of the vocabulary occurs in the documents, whose words are in lower case",
+                        vocabulary.len()
+                    );
                     return Err(DataError::content(path, Place::File, what));
                 }
                 let sum = WordTotals { words, tokens: by_word.iter().sum() };
@@ -174,15 +176,15 @@ impl Text {
             format!("no document has a word of {shortest} to {MAX_WORD_LENGTH} letters: is this text?")
         } else {
             format!(
-                "none of the {} words is kept: {} are stop words, {} are in fewer than {} documents, {} in more than {} of them, which are \
-                 {} in all; lower --least-documents, or raise --most-share",
+                "none of the {} words of {} is kept: {} are stop words, {} are in fewer than {} documents, {} in more than {} of them: {}",
                 seen.words,
+                crate::text::counted(found.documents(), "document"),
                 stop_words.words,
                 rare.words,
                 filter.least_documents,
                 common.words,
                 filter.most_share,
-                found.documents()
+                if rare.words >= common.words { "lower --least-documents" } else { "raise --most-share" }
             )
         };
         DataError::content(self.inputs.first().map_or(Path::new(""), PathBuf::as_path), Place::File, what)
@@ -296,7 +298,7 @@ fn reason_not_text(head: &[u8]) -> Option<&'static str> {
         Format::Npy => Some("an NPY file, not text"),
         Format::Npz => Some("an NPZ or another ZIP file, not text: unpack it into a folder"),
         Format::Hdf5 => Some("an HDF5 file, not text"),
-        Format::Other(what) => Some(what),
+        Format::Other(what) if what != JSON => Some(what),
         _ if head.starts_with(b"%PDF-") => Some("a PDF file, not text: turn it into text (pdftotext)"),
         _ if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => {
             Some("text in UTF-16: write it in UTF-8 (iconv -f UTF-16 -t UTF-8)")

@@ -47,7 +47,8 @@ impl StopWords {
     }
 }
 
-/// Selects the vocabulary of a text. The defaults are those of gensim's `filter_extremes`.
+/// Selects the vocabulary of documents. The default numbers are those of gensim's `filter_extremes`, which however keeps the words in the most
+/// documents instead of those with the most tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordFilter {
     /// Words that are left out first.
@@ -66,7 +67,7 @@ impl Default for WordFilter {
     }
 }
 
-/// A number of words, and the sum of their tokens.
+/// A number of different words, and the number of their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordTotals {
     /// The number of different words.
@@ -110,42 +111,43 @@ struct WordCount {
 /// Counts the words of documents.
 #[derive(Default)]
 pub(super) struct WordCounts {
-    numbers: FxHashMap<Box<str>, u32>,
+    /// The place of each word in `counts`.
+    places: FxHashMap<Box<str>, u32>,
     counts: Vec<WordCount>,
 }
 
 impl WordCounts {
     /// Counts a token. Calls for one document must be consecutive. Returns false if there are too many different words.
     pub fn add(&mut self, word: &str, document: u64) -> bool {
-        if let Some(&number) = self.numbers.get(word) {
-            let count = &mut self.counts[number as usize];
+        if let Some(&place) = self.places.get(word) {
+            let count = &mut self.counts[place as usize];
             count.tokens += 1;
             count.documents += u64::from(count.last_document != document);
             count.last_document = document;
             return true;
         }
-        let number = self.counts.len() as u32;
-        if number == MAX_DISTINCT_WORDS {
+        let place = self.counts.len() as u32;
+        if place == MAX_DISTINCT_WORDS {
             return false;
         }
-        self.numbers.insert(word.into(), number);
+        self.places.insert(word.into(), place);
         self.counts.push(WordCount { documents: 1, tokens: 1, last_document: document });
         true
     }
 
     /// Selects the vocabulary, sorted by code points.
     pub fn select(self, filter: &WordFilter, stop_words: &HashSet<String>, documents: u64) -> (Vec<String>, FilterReport) {
-        let Self { numbers, counts } = self;
+        let Self { places, counts } = self;
         let mut report = FilterReport::default();
         let mut kept = Vec::new();
-        for (word, number) in numbers {
-            let WordCount { documents: documents_with_word, tokens, .. } = counts[number as usize];
+        for (word, place) in places {
+            let WordCount { documents: documents_with_word, tokens, .. } = counts[place as usize];
             report.seen.add(tokens);
             let left_out = if stop_words.contains(&*word) {
                 &mut report.stop_words
             } else if documents_with_word < filter.least_documents {
                 &mut report.rare
-            } else if documents_with_word as f64 > filter.most_share * documents as f64 {
+            } else if documents_with_word as f64 / documents as f64 > filter.most_share {
                 &mut report.common
             } else {
                 kept.push((word, tokens));
@@ -154,7 +156,7 @@ impl WordCounts {
             left_out.add(tokens);
         }
         // Among equally frequent words, those that sort first are kept.
-        kept.sort_unstable_by(|(one, tokens), (other, of_other)| of_other.cmp(tokens).then_with(|| one.cmp(other)));
+        kept.sort_unstable_by(|(one, tokens), (other, other_tokens)| other_tokens.cmp(tokens).then_with(|| one.cmp(other)));
         let size = kept.len().min(filter.most_words as usize);
         kept.drain(size..).for_each(|(_, tokens)| report.over_limit.add(tokens));
         kept.iter().for_each(|&(_, tokens)| report.kept.add(tokens));
@@ -164,7 +166,7 @@ impl WordCounts {
     }
 }
 
-/// Reads a vocabulary: one word per line, without duplicates. Empty lines are allowed at the end.
+/// Reads a vocabulary: one word per line. A repeated word is an error. Empty lines are allowed at the end.
 pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut empty_line = None;
@@ -180,7 +182,7 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
             }
             Some(empty_line) => content_error(
                 empty_line,
-                "this line is empty: a vocabulary has a word in each line, in the order of their numbers".into(),
+                "this line is empty: each line of a vocabulary has the word with the next number".into(),
             ),
             // Strings in HDF5 end at a zero byte.
             None if word.contains('\0') => content_error(line, "this word has a zero byte: is this a text file?".into()),
@@ -205,7 +207,7 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
 
 /// The first word that repeats an earlier one: the numbers of the earlier word and of this one.
 fn first_duplicate(words: &[String]) -> Option<(u32, u32)> {
-    // There are fewer than 2^31 words.
+    // There are at most 2^31 words.
     let mut numbers: Vec<u32> = (0..words.len() as u32).collect();
     numbers.sort_unstable_by_key(|&number| (&words[number as usize], number));
     let pairs = numbers.windows(2).map(|pair| (pair[0], pair[1]));

@@ -125,11 +125,17 @@ impl ArrayPair {
         {
             Some(found) => Ok(found),
             None => {
-                let what = format!(
-                    "neither the arrays x and y nor x_train and y_train are here: it has {}; name them with --features-name and \
-                     --targets-name",
-                    listed(&names)
-                );
+                let what = match &names[..] {
+                    [only] => format!(
+                        "it has a single array, {only}, and needs a second one with the labels or targets: save both into this file, or each \
+                         as an NPY file for `mpibayes import arrays`"
+                    ),
+                    _ => format!(
+                        "neither the arrays x and y nor x_train and y_train are here: it has {}; name them with --features-name and \
+                         --targets-name of `mpibayes import arrays`",
+                        listed(&names)
+                    ),
+                };
                 Err(DataError::content(path, Place::File, what))
             }
         }

@@ -52,7 +52,7 @@ impl RowOrder {
             (None, true, true) => {
                 return wrong(format!(
                     "images of shape {shape:?} may have {first} channels in front or {last} channels at the end: choose with --channels \
-                     first or --channels last"
+                     first or --channels last (of `mpibayes import arrays`)"
                 ));
             }
         };

@@ -6,7 +6,7 @@ use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::labels::Labels;
 use crate::data::import::test_rows::RowSplitter;
-use crate::data::readers::cells::is_missing;
+use crate::data::readers::cells::{is_missing, is_word};
 use std::path::Path;
 
 /// Numeric labels, not all of them whole, probably mean a regression if there are more classes than this, and more than one per two rows.
@@ -56,7 +56,12 @@ impl TargetCollector {
             Task::Classification => self.add_class(split, label, path, place),
             Task::Regression | Task::Counts => {
                 let target = crate::data::readers::cells::parse_number(label);
-                let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
+                let target = target.map_err(|what| {
+                    let text =
+                        "name the column of the target with --label (otherwise it is the last one), or use --task classification";
+                    let what = if is_word(label) { format!("{label:?} is not a number: {text}") } else { what };
+                    DataError::content(path, place, format!("the target {what}"))
+                })?;
                 self.add_number(split, target, path, place)
             }
         }
@@ -121,8 +126,16 @@ impl TargetCollector {
         }
     }
 
-    /// Checks that every class has training rows.
+    /// Checks that targets differ, and that every class has training rows.
     pub(crate) fn check(&self, splitter: &RowSplitter, path: &Path) -> Result<()> {
+        if let [first, rest @ ..] = &self.numbers[Split::Train as usize][..]
+            && !rest.is_empty()
+            && rest.iter().all(|other| other == first)
+        {
+            let what =
+                format!("the target is {first} in all training rows, so that there is nothing to learn: choose another target");
+            return Err(DataError::content(path, Place::File, what));
+        }
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
         let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());

@@ -144,7 +144,7 @@ pub(crate) fn mistake(field: &[u8], role: Role, levels: &[Levels], notation: &No
         ),
         (Role::Text(_) | Role::Date, None) if is_missing => format!("{field:?} looks missing"),
         (Role::Text(index), _) => levels[index].clone().code(field.as_bytes()).err().unwrap_or_default(),
-        (Role::Date, _) => format!("{:?} is not a date such as 2024-02-29", shortened(field)),
+        (Role::Date, _) => format!("{:?} is not a date: write 2024-02-29 for February 29, 2024", shortened(field)),
         (Role::Feature | Role::Label | Role::Dropped, hint) => match hint.filter(|_| is_word(field)) {
             Some(hint) => what_a_text_may_be(field, &hint),
             None => notation.parse_number(field).err().unwrap_or_default(),

@@ -101,8 +101,8 @@ pub(crate) fn detect_cifar(path: &Path, reader: &mut dyn Read) -> Result<CifarFo
         // The reader of records says where the label is that does not fit.
         (&[], &[(format, _)]) => Ok(format),
         (&[], &[]) => Err(wrong(format!(
-            "{bytes} bytes are neither records of CIFAR-10 (3,073 bytes each) nor of CIFAR-100 (3,074 bytes each): this is another \
-             format, or the file is cut short: fetch it again"
+            "{bytes} bytes are neither records of CIFAR-10 (3,073 bytes each) nor of CIFAR-100 (3,074 bytes each), and this is no IDX \
+             file: if it should be one of them, fetch it again; other images are folders of PNG files, or arrays (`mpibayes import arrays`)"
         ))),
         _ => CifarFormat::by_name(path).ok_or_else(|| {
             wrong("these may be records of CIFAR-10 or of CIFAR-100: rename the file to data_batch_1.bin (CIFAR-10) or train.bin (CIFAR-100)".into())

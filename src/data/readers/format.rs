@@ -25,7 +25,7 @@ pub enum Format {
     Batches(BatchFormat),
     /// A tar archive, such as those of CIFAR.
     Tar,
-    /// An unsupported format, such as a spreadsheet; the text names it.
+    /// An unsupported format, such as a spreadsheet; the text names it and says what to do.
     Other(&'static str),
 }
 
@@ -37,6 +37,20 @@ pub fn detect(path: &Path) -> Result<Format> {
     Ok(format_of(&Source::head(path, 512)?))
 }
 
+const SPREADSHEET: &str = "a spreadsheet: save it as CSV";
+
+const IMAGE: &str = "an image: PNG files are imported from folders, one for each class, with `mpibayes import images FOLDER`";
+
+/// A document of a corpus may be JSON, as it is text.
+pub(crate) const JSON: &str = "JSON: save it as CSV or Parquet";
+
+/// Whether this begins like an object or a list of objects in JSON.
+fn is_json(head: &[u8]) -> bool {
+    let head = head.trim_ascii_start();
+    let inner = head.strip_prefix(b"[").map_or(head, <[u8]>::trim_ascii_start);
+    inner.strip_prefix(b"{").is_some_and(|inside| inside.trim_ascii_start().starts_with(b"\""))
+}
+
 /// The format of what begins with these bytes.
 pub(crate) fn format_of(head: &[u8]) -> Format {
     match head {
@@ -46,11 +60,7 @@ pub(crate) fn format_of(head: &[u8]) -> Format {
             // The first member of a spreadsheet depends on the program that has written it. Names start at byte 30.
             let office = ["[Content_Types].xml", "_rels/", "docProps/", "xl/", "mimetype"];
             let name = head.get(30..).unwrap_or_default();
-            if office.iter().any(|known| name.starts_with(known.as_bytes())) {
-                Format::Other("a spreadsheet")
-            } else {
-                Format::Npz
-            }
+            if office.iter().any(|known| name.starts_with(known.as_bytes())) { Format::Other(SPREADSHEET) } else { Format::Npz }
         }
         [0, 0, 8..=14, ..] => Format::Idx,
         head if head.starts_with(b"\x89HDF\r\n\x1a\n") => Format::Hdf5,
@@ -58,7 +68,9 @@ pub(crate) fn format_of(head: &[u8]) -> Format {
         head if head.starts_with(b"ARROW1") => Format::Batches(BatchFormat::ArrowFile),
         head if head.starts_with(&[0xff; 4]) => Format::Batches(BatchFormat::ArrowStream),
         head if is_tar(head) => Format::Tar,
-        head if head.starts_with(b"FEA1") => Format::Other("a Feather file of the first version"),
+        head if head.starts_with(b"FEA1") => Format::Other("a Feather file of the first version: save it as CSV"),
+        head if head.starts_with(b"\x89PNG") || head.starts_with(&[0xff, 0xd8, 0xff]) => Format::Other(IMAGE),
+        head if is_json(head) => Format::Other(JSON),
         _ => Format::Table,
     }
 }
@@ -78,13 +90,16 @@ mod tests {
         for (content, format) in [
             (b"\x93NUMPY\x01\0".as_slice(), Format::Npy),
             (b"PK\x03\x04xxxx", Format::Npz),
-            (&office, Format::Other("a spreadsheet")),
-            (&of_python, Format::Other("a spreadsheet")),
+            (&office, Format::Other(SPREADSHEET)),
+            (&of_python, Format::Other(SPREADSHEET)),
+            (b"\x89PNG\r\n\x1a\n", Format::Other(IMAGE)),
+            (b" [\n{ \"a\": 1}]", Format::Other(JSON)),
+            (b"{1}", Format::Table),
             (&arrays, Format::Npz),
             (b"PAR1", Format::Batches(BatchFormat::Parquet)),
             (b"ARROW1", Format::Batches(BatchFormat::ArrowFile)),
             (&[0xff; 4], Format::Batches(BatchFormat::ArrowStream)),
-            (b"FEA1", Format::Other("a Feather file of the first version")),
+            (b"FEA1", Format::Other("a Feather file of the first version: save it as CSV")),
             (&[0, 0, 8, 3], Format::Idx),
             (&archive, Format::Tar),
             (b"\x89HDF\r\n\x1a\n", Format::Hdf5),

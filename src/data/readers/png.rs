@@ -84,11 +84,13 @@ fn without_alpha(pixels: &[u8], colors: usize) -> Option<Vec<u8>> {
 fn png_error(path: &Path, error: DecodingError) -> DataError {
     match error {
         DecodingError::IoError(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => DataError::io(path, "read")(error),
-        DecodingError::IoError(_) => DataError::content(path, Place::File, "this PNG file is cut short: fetch it again"),
+        DecodingError::IoError(_) => {
+            DataError::content(path, Place::File, "this is not a PNG file, or it is cut short: convert or fetch it again")
+        }
         error => DataError::content(
             path,
             Place::File,
-            format!("this is not a PNG file, or it is damaged ({error}): convert or fetch it again"),
+            format!("this is not a PNG file, or it is damaged ({error}): convert it, fetch it again, or move it elsewhere"),
         ),
     }
 }

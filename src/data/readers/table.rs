@@ -424,7 +424,7 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
     if found > 0 && found < count {
         let what = format!(
             "{found} of {count} features are numbers: neither a header nor a row of data; say which it is with --header, or leave columns \
-             out (of an import with --drop)"
+             out with --drop when importing, if this is a table"
         );
         return Err(records.record_error(what));
     }
@@ -442,7 +442,10 @@ fn read_any<'f>(fields: &'f Fields, roles: &[Role], mut cells: Cells<'_>) -> std
     }
     if fields.len() != roles.len() {
         let (count, width) = (fields.len(), roles.len());
-        return Err(Wrong::Record(format!("{count} fields, but the first line has {width}: make all lines alike")));
+        return Err(Wrong::Record(format!(
+            "{}, but the first line has {width}: make all lines alike",
+            crate::text::counted(count, "field")
+        )));
     }
     for ((field, &role), place) in fields.iter().zip(roles).zip(0..) {
         cells.field(field, role).ok_or(Wrong::Field(place, field))?;

@@ -5,7 +5,7 @@
 use super::*;
 use crate::number::Real;
 use crate::random::{Purpose, Seed, Who};
-use crate::vector::{levels, on_level};
+use crate::vector::{level_count, on_level};
 
 const IMAGES: usize = 2;
 
@@ -157,7 +157,7 @@ fn levels_agree() {
         let (input, output) = (images::<F>(layer.input(), shape[0], 1), images::<F>(layer.output(), shape[1], 2));
         let mut packed = vec![[F::zero(); LANES]; layer.packed_len()];
         layer.pack(&normals(layer.weights(), 3), &mut packed);
-        let on_levels = |run: &mut dyn FnMut(usize) -> Vec<F>| (0..levels()).map(run).collect::<Vec<_>>();
+        let on_levels = |run: &mut dyn FnMut(usize) -> Vec<F>| (0..level_count()).map(run).collect::<Vec<_>>();
         agree(
             &on_levels(&mut |level| {
                 let mut found = vec![F::zero(); IMAGES * to];

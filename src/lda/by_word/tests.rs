@@ -5,7 +5,7 @@
 use super::*;
 use crate::lda::Documents;
 use crate::random::{Purpose, Seed, Who};
-use crate::vector::{levels, on_level};
+use crate::vector::{level_count, on_level};
 
 fn stream(step: u64) -> Stream {
     Seed(3).stream(Who::Run, step, Purpose::Topics)
@@ -27,14 +27,14 @@ fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent(
         let tokens = tokens(9, length);
         let mut assigned = tokens.draw_topics(topics as u32, stream);
         let mut counts = TopicCounts::new(50, topics);
-        counts.count(tokens.words(), &assigned);
+        counts.add_tokens(tokens.words(), &assigned);
         let mut sweep = WordSweep::new(&tokens, topics);
         for number in 1..6 {
             let at = |word: u32| stream(100 * number + u64::from(word));
             let before = (sweep.clone(), assigned.clone(), counts.clone());
             sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
             let mut others: Vec<(WordSweep, Vec<u32>, TopicCounts)> = Vec::new();
-            for level in 0..levels() {
+            for level in 0..level_count() {
                 let (mut other, mut topics_of_other, mut counts_of_other) = before.clone();
                 other.document_topics.count_topics(&other.document_ends, &topics_of_other);
                 on_level(
@@ -93,7 +93,7 @@ fn words_with_a_single_token_are_drawn_under_any_prior() {
                 let tokens = Tokens::from_documents(&all);
                 let mut assigned = tokens.draw_topics(topics, stream);
                 let mut counts = TopicCounts::new(30, topics as usize);
-                counts.count(tokens.words(), &assigned);
+                counts.add_tokens(tokens.words(), &assigned);
                 let mut sweep = WordSweep::new(&tokens, topics as usize);
                 let mut seen = vec![false; topics as usize];
                 for number in 1..100 {
@@ -117,7 +117,7 @@ fn extreme_priors_do_not_panic() {
     for (alpha, beta) in [(1e-300, 1e-300), (1e300, 1e300), (1e-300, 1e300), (1e300, 1e-300)] {
         let mut assigned = tokens.draw_topics(20, stream);
         let mut counts = TopicCounts::new(50, 20);
-        counts.count(tokens.words(), &assigned);
+        counts.add_tokens(tokens.words(), &assigned);
         let mut sweep = WordSweep::new(&tokens, 20);
         (1..4).for_each(|number| {
             sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)))

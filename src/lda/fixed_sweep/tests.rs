@@ -228,7 +228,7 @@ fn all_levels_have_the_same_bits() {
                 };
                 let first = on(0);
                 assert!(first.iter().all(|&topic| usize::from(topic) < topics));
-                assert!((1..vector::levels()).all(|level| on(level) == first), "{topics} topics, {form:?}");
+                assert!((1..vector::level_count()).all(|level| on(level) == first), "{topics} topics, {form:?}");
             }
         }
     }

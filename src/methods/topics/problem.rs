@@ -23,17 +23,17 @@ pub struct TopicProblem {
     pub beta: f64,
     /// Pseudo-counts of words that are known to belong to a topic.
     pub seed_words: Arc<SeedWords>,
-    /// The documents of each agent.
+    /// Opens the documents of an agent.
     pub documents: OpenDocuments,
 }
 
 impl TopicProblem {
-    /// W K, the length of an array of topics.
+    /// W K, the number of topic-word counts, without the priors that may follow them.
     pub fn size(&self) -> usize {
         self.vocabulary as usize * self.topics as usize
     }
 
-    /// α and β.
+    /// α and β of the settings, which a run may estimate anew.
     pub fn priors(&self) -> Priors {
         Priors { alpha: Alpha::Symmetric(self.alpha), beta: self.beta }
     }
@@ -44,11 +44,14 @@ impl TopicProblem {
     /// If the array has the wrong length.
     pub(super) fn split_priors<'a, N: Number>(&self, array: &'a [N]) -> Result<(&'a [N], Priors), BoxError> {
         let priors = array.split_at_checked(self.size()).and_then(|(counts, rest)| {
-            // Exact: these are i32, of whatever type they are in.
+            // Exact, because the arrays of methods that send priors have `Number = i32`.
             let rest: Vec<i32> = rest.iter().map(|number| number.f64() as i32).collect();
             Some((counts, Priors::from_i32s(&rest, self.topics as usize)?))
         });
-        priors.ok_or_else(|| format!("{} values are not {} topic-word counts and their priors", array.len(), self.size()).into())
+        priors.ok_or_else(|| {
+            format!("an array of {} values cannot be {} topic-word counts and the priors after them", array.len(), self.size())
+                .into()
+        })
     }
 
     /// All documents of an agent at once.
@@ -77,7 +80,10 @@ impl TopicProblem {
         let documents = (self.documents)(agent)?;
         match documents.vocabulary() {
             words if words == self.vocabulary => Ok(documents),
-            words => Err(format!("the documents have a vocabulary of {words} words, the topics of {}", self.vocabulary).into()),
+            words => {
+                Err(format!("the vocabulary of the documents has {words} words, that of the topics has {}", self.vocabulary)
+                    .into())
+            }
         }
     }
 }

@@ -70,7 +70,7 @@ impl Shard {
             });
         }
         let mut counts = zero_counts();
-        counts.count(self.tokens.words(), &assigned);
+        counts.add_tokens(self.tokens.words(), &assigned);
         (assigned, counts.into_counts())
     }
 

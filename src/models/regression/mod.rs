@@ -10,6 +10,7 @@ pub mod log_scale;
 pub(in crate::models) mod logistic_function;
 pub mod model;
 mod new_groups;
+mod predictor_kernels;
 pub mod prior;
 pub mod settings;
 

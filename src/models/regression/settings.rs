@@ -235,7 +235,7 @@ impl Shared<'_> {
 pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Number => Ok(()),
-        _ => Err(ModelError::Target { needed: "numbers as targets: import with --task regression" }),
+        _ => Err(ModelError::Target { needed: "numbers as targets, which import with --task regression makes of them" }),
     }
 }
 
@@ -246,7 +246,9 @@ pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
 pub fn needs_counts(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Count => Ok(()),
-        _ => Err(ModelError::Target { needed: "counts as targets: import with --task counts" }),
+        _ => {
+            Err(ModelError::Target { needed: "counts as targets, which import with --task counts makes of numbers 0, 1, 2, ..." })
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl FigureKind {
         match self {
             Self::History => "it has neither metrics nor a history",
             Self::Reliability => "it has no reliability table, which needs classes and test rows",
-            Self::Posterior => "it has no draws of parameters",
+            Self::Posterior => "it has no draws of parameters (`mpibayes topics` shows those of a topic model)",
             Self::Chains => "it has no chains of draws; particles have no order",
             Self::Bias => "its bias was not measured, or could not be",
             Self::Coefficients => "it has no coefficients in the units of the data, or no draws yet",

@@ -75,7 +75,7 @@ fn adlda_with_one_agent_is_collapsed_gibbs_sampling_bit_for_bit() {
         let again = |document| stream(1 << 63 | document, Purpose::Initial);
         draw_topics_sequentially(&tokens, 8, &mut topics, &mut TopicCounts::new(WORDS, 3), 0.2, 0.1, again);
         let mut counts = TopicCounts::new(WORDS, 3);
-        counts.count(tokens.words(), &topics);
+        counts.add_tokens(tokens.words(), &topics);
         let mut by_word = WordSweep::new(&tokens, 3);
         let mut serial: Vec<f32> = Vec::new();
         for sweep in 0..6 {
@@ -124,7 +124,7 @@ impl Serial {
     /// How many of its tokens have each topic, word by word.
     fn counts(&self) -> Vec<i32> {
         let mut counts = TopicCounts::new(WORDS, PRIORS.0 as usize);
-        counts.count(self.tokens.words(), &self.topics);
+        counts.add_tokens(self.tokens.words(), &self.topics);
         counts.into_counts()
     }
 
@@ -263,7 +263,7 @@ fn both_methods_find_the_topics_with_any_number_of_agents() {
         let tokens = Tokens::from_documents(&problem.open(0).unwrap());
         let topics = tokens.draw_topics(2, |document| Seed(1).stream(Who::Run, document, Purpose::Initial));
         let mut counts = TopicCounts::new(WORDS, 2);
-        counts.count(tokens.words(), &topics);
+        counts.add_tokens(tokens.words(), &topics);
         assert!(halves(&counts.phi::<f32>(0.1)) < 0.4);
     }
 }

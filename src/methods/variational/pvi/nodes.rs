@@ -40,13 +40,33 @@ pub enum Cubature {
     },
 }
 
+/// The number of nodes in total, for a requested number as in [`Cubature::new`].
+pub(super) fn node_count(dim: usize, requested: Option<usize>, covariance: Covariance) -> usize {
+    let count = requested_or_default(dim, requested, covariance);
+    match dim {
+        1 => count,
+        2 => count.saturating_mul(count),
+        _ => {
+            let (columns, blocks) = columns_and_blocks(dim, count);
+            columns.saturating_mul(blocks).saturating_mul(2)
+        }
+    }
+}
+
 /// The requested or default number of nodes: per axis in one and two dimensions, in total in more.
-pub(super) fn node_count(dim: usize, count: Option<usize>, covariance: Covariance) -> usize {
-    count.unwrap_or(match (dim, covariance) {
+fn requested_or_default(dim: usize, requested: Option<usize>, covariance: Covariance) -> usize {
+    requested.unwrap_or(match (dim, covariance) {
         (1 | 2, _) => NODES_PER_AXIS[dim - 1],
         (_, Covariance::Full) => 2 * dim,
         (_, Covariance::Diagonal) => (2 * dim).min(MAX_DIAGONAL_NODES),
     })
+}
+
+/// The columns of each random matrix, and the number of matrices, for at least `count` nodes: pairs of nodes, and whole matrices if there are
+/// enough pairs for one.
+fn columns_and_blocks(dim: usize, count: usize) -> (usize, usize) {
+    let pairs = count.div_ceil(2).max(1);
+    (pairs.min(dim), if pairs < dim { 1 } else { pairs.div_ceil(dim.max(1)) })
 }
 
 impl Cubature {
@@ -56,14 +76,14 @@ impl Cubature {
     /// # Errors
     /// If an eigenvalue problem cannot be solved.
     pub fn new(dim: usize, count: Option<usize>, covariance: Covariance) -> Result<Self> {
-        let count = node_count(dim, count, covariance);
+        let count = requested_or_default(dim, count, covariance);
         if let 1 | 2 = dim {
             let (z, weights) = gauss_hermite(count)?;
             let line = Nodes { z: z.insert_axis(Axis(1)), weights };
             return Ok(Self::Fixed(if dim == 1 { line } else { square(&line) }));
         }
-        let pairs = count.div_ceil(2).max(1);
-        Ok(Self::Rotated { dim, columns: pairs.min(dim), blocks: if pairs < dim { 1 } else { pairs.div_ceil(dim.max(1)) } })
+        let (columns, blocks) = columns_and_blocks(dim, count);
+        Ok(Self::Rotated { dim, columns, blocks })
     }
 
     /// The number of nodes.
@@ -134,6 +154,7 @@ mod tests {
         let Cubature::Fixed(plane) = Cubature::new(2, None, Covariance::Full).unwrap() else { panic!() };
         let both: f64 = plane.z.rows().into_iter().zip(&plane.weights).map(|(z, w)| w * z[0].powi(4) * z[1].powi(2)).sum();
         assert!((both - 3.0).abs() < 1e-11 && plane.weights.len() == 1600);
+        assert_eq!([1, 2].map(|dim| node_count(dim, None, Covariance::Full)), [80, 1600]);
     }
 
     #[test]
@@ -144,7 +165,7 @@ mod tests {
         };
         for (count, size) in [(None, 14), (Some(15), 28), (Some(28), 28)] {
             let rule = Cubature::new(7, count, Covariance::Full).unwrap();
-            assert_eq!(rule.size(), size);
+            assert_eq!((rule.size(), node_count(7, count, Covariance::Full)), (size, size));
             let nodes = rule.nodes(stream(0)).unwrap();
             let (first, second) = moments(&nodes);
             assert!(nodes.z.nrows() == size && first.iter().all(|x| x.abs() < 1e-14) && off(&second) < 1e-13);

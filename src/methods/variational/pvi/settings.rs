@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PviSettings {
-    /// Rounds: in each, some agents fit their factors again. Default: as many as visit each agent five times, at least 10.
+    /// Rounds: in each, the agents that `schedule` selects fit their factors again. By default each agent is visited five times on average, in
+    /// at least 10 rounds.
     pub(crate) rounds: Option<u64>,
     /// Steps in which an agent fits its factor in a round (L).
     pub(crate) iterations: u64,
@@ -26,16 +27,16 @@ pub struct PviSettings {
     /// Which agents take part in a round: "all", { subset = 20 } (that many, drawn anew for each round), or one agent:
     /// "round_robin", "random_permutation" or "random".
     pub(crate) schedule: Participation,
-    /// Whether the approximation is made in coordinates in which the posterior is close to a standard normal distribution, for models with a
-    /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and factors start
-    /// from the Gaussian around it instead of the prior.
+    /// Whether the mode of the posterior is found before the run, the approximation is made in coordinates in which the posterior is close to
+    /// a standard normal distribution, and factors start from the Gaussian around the mode instead of the prior. It has no effect on models
+    /// without a full matrix of curvature or with more than 1,000 parameters, or if no mode is found.
     pub(crate) whitened: bool,
     /// Covariance of the Gaussian: "full" or "diagonal".
     pub(crate) covariance: Covariance,
-    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
-    /// dimensions (default twice the number of parameters; with a diagonal covariance at most 200).
+    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), in total in more
+    /// dimensions, where they are random (default twice the number of parameters; with a diagonal covariance at most 200).
     pub(crate) nodes: Option<usize>,
-    /// Rows in a minibatch of the agent. By default all rows are used.
+    /// Rows in a minibatch of each agent. By default all rows are used.
     pub(crate) batch: Option<usize>,
     /// Number of draws from the Gaussian that make predictions and are kept in the result file.
     pub(crate) particles: usize,
@@ -58,7 +59,7 @@ impl Default for PviSettings {
 }
 
 impl PviSettings {
-    /// The rounds; those of a single agent if the number of agents is not known yet.
+    /// The rounds. If they are neither given nor filled in by `for_agents`, those of a run with one agent.
     fn rounds(&self) -> u64 {
         self.schedule.rounds(self.rounds, 1)
     }
@@ -86,8 +87,7 @@ impl MethodSettings for PviSettings {
             Covariance::Diagonal => (2 * d, 3),
         };
         let nodes = node_count(parameters, self.nodes, self.covariance) as u64;
-        let nodes = if parameters == 2 { nodes.saturating_mul(nodes) } else { nodes };
-        // Nodes, the scores there and two products of them; factors and their Cholesky root.
+        // The nodes, their scores, and two arrays of products; then matrices (full or diagonal) for Cholesky factors.
         let work = nodes.saturating_mul(4).saturating_add(matrices).saturating_mul(d);
         let together = u64::from(self.schedule.size(agents).max(1));
         ResourceEstimate {
@@ -126,7 +126,8 @@ impl MethodSettings for PviSettings {
         match scores.columns().into_iter().all(|scores| scores.iter().any(|score| *score != 0.0)) {
             true => Ok(()),
             false => Err(KeyError::table(
-                "needs a prior that is not flat. Set prior_precision of the model above 0, or use another method",
+                "needs a prior that is not flat in any parameter, for gaussian_mean with prior_precision above 0: choose another prior, model \
+                 or method",
             )),
         }
     }
