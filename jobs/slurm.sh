@@ -89,6 +89,18 @@ on_ranks() { # on_ranks COMMAND...
     exec "${launcher[@]}" "$@"
 }
 
+# Uses up the numbers of the steps that earlier starts of this job had, at most this many each. The steps of a requeued job are numbered from 0
+# again, and Slurm (22.05, with PMIx) cannot start one on a node that has lost power during a step of the same number, of which it keeps files.
+skip_earlier_steps() { # skip_earlier_steps STEPS_OF_A_START
+    [[ $LAUNCHER == *srun* ]] || return 0
+    local step
+    for ((step = 0; step < $1 * requeues; step++)); do
+        timeout --kill-after=10 60 srun --mpi=none --nodes=1 --ntasks=1 true >/dev/null 2>&1 && continue
+        echo "mpibayes: note: srun could not start a step" >&2
+        return 0
+    done
+}
+
 # Prints libraries, cores and the place of each rank. A dead node must not delay the run, and a failure does not matter.
 print_environment() {
     # In a subshell, because on_ranks replaces its shell.
@@ -135,12 +147,12 @@ until_time_limit() { # until_time_limit COMMAND...
         *" --max-time"[\ =]*) left= ;;
         *) left=$(time_left) ;;
     esac
-    # A rank on this node writes into this file when it starts.
-    local started=$sessions/started
-    : >"$started"
+    # The ranks remove this file when they start. If the disk is full, it is not there.
+    local waiting=$OUTPUT/waiting-$job
+    mkdir -p "$OUTPUT" && : >"$waiting"
     # In bash before 4.4, an empty array is an unset variable.
     # shellcheck disable=SC2016
-    on_ranks bash -c '[ ! -e "$0" ] || echo started >"$0"; exec "$@"' "$started" \
+    on_ranks bash -c '[ ! -e "$0" ] || rm -f "$0"; exec "$@"' "$waiting" \
         "$@" ${left:+--max-time "${left}s"} ${options[@]+"${options[@]}"} &
     launcher=$!
     if [ "$has_pgrep" = yes ]; then
@@ -160,10 +172,14 @@ until_time_limit() { # until_time_limit COMMAND...
     [ -z "$watcher" ] || { kill "$watcher" 2>/dev/null && wait "$watcher" 2>/dev/null; }
     # SIGUSR1 kills a launcher that is about to start or to end (128 + 10). The run is not started, saved or finished: another job finds out.
     [ "$code" != 138 ] || code=75
-    # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options.
-    if [ "$code" = 1 ] && [ "$requeues" -gt 0 ] && [ ! -s "$started" ]; then code=205; fi
-    # srun may end with 0 if no node could start a rank.
-    if [ "$code" = 0 ] && [[ $LAUNCHER == srun* ]] && [ ! -s "$started" ]; then code=205; fi
+    # mpirun also ends with 1 if it cannot start its daemon on a node. In the first job this is rather an error in its options. srun may end
+    # with 0 if no node could start a rank.
+    if [ -e "$waiting" ]; then
+        rm -f "$waiting"
+        case $code:$requeues:$LAUNCHER in
+            0:*srun* | 1:[1-9]*) code=205 ;;
+        esac
+    fi
     return "$code"
 }
 
@@ -226,14 +242,6 @@ if [ "$newest" != "$time_at_progress" ]; then
 fi
 without_progress=$((requeues - count_at_progress))
 [ "$without_progress" -le "$max_without_progress" ] || give_up 75 "$without_progress_in_a_row"
-
-# A node that has lost power keeps files of its last step, and Slurm (22.05, with PMIx) then cannot start a step of the same number there. The
-# steps of a requeued job are numbered from 0 again: these take the numbers of earlier ones.
-if [[ $LAUNCHER == srun* ]]; then
-    for ((step = 0; step < 2 * requeues; step++)); do
-        timeout 60 srun --mpi=none --nodes=1 --ntasks=1 true >/dev/null 2>&1 || break
-    done
-fi
 
 # Watching the ranks is not essential.
 has_pgrep=no

@@ -42,13 +42,15 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
     let command = init::list_names(with_negative_numbers(Cli::command()), registry);
-    let typed: Vec<String> = std::env::args().skip(1).collect();
     let cli = match command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,
         // it would kill the process that is about to print the usage error.
         Err(_) if !speaks => return ExitCode::SUCCESS,
-        Err(usage) => exit_with(&with_advice(usage, &typed, &command, registry)),
+        Err(usage) => {
+            let typed: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            exit_with(&with_advice(usage, &typed, &command, registry))
+        }
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),

@@ -16,7 +16,7 @@ const SIGNALS: [(&str, &str); 3] = [
          to all ranks and waits: on SIGTERM and Ctrl-C, mpirun kills the ranks about a second later, and the run resumes from its last checkpoint.",
     ),
     ("SIGHUP", "The same, when the terminal is closed. Under nohup it is ignored."),
-    ("a second SIGINT", "Ends a single process at once. The run resumes from its last checkpoint."),
+    ("a second SIGINT", "Half a second later or more, ends a single process at once. The run resumes from its last checkpoint."),
 ];
 
 /// The most important files of a run.

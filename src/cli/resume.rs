@@ -60,7 +60,8 @@ pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             && is_finished(&args.folder)?
             && let Some(command) = doubling_command(&args.folder, &run.to_toml()?, registry)
         {
-            args.one.job.reporting().print(&format!("the run is finished; `{command}` makes it longer"));
+            let data = args.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
+            args.one.job.reporting().print(&format!("the run is finished; `{command}{data}` makes it longer"));
         }
         Ok(run)
     };

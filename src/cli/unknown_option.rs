@@ -13,10 +13,20 @@ pub(super) fn with_advice(mut error: clap::Error, typed: &[String], root: &Comma
         return error;
     };
     let advice = advice(&option.clone(), typed, root, registry);
-    error.remove(ContextKind::Suggested);
-    if let Some(advice) = advice {
+    let is_resumed = subcommands(typed, root).iter().any(|command| command.get_name() == "resume");
+    // `--step` is rather `--steps` there than a key.
+    let keeps_suggestion = is_resumed && error.get(ContextKind::SuggestedArg).is_some();
+    let mut tips = match error.remove(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips,
+        _ => Vec::new(),
+    };
+    tips.retain(|tip| !tip.to_string().contains("as a value"));
+    if let Some(advice) = advice.filter(|_| !keeps_suggestion) {
         error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
+        tips = vec![advice.into()];
+    }
+    if !tips.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
 }
@@ -27,7 +37,7 @@ fn advice(option: &str, typed: &[String], root: &Command, registry: &Registry) -
     let name = option.trim_start_matches('-');
     let has_output = here.get_arguments().any(|argument| argument.get_long() == Some("output"));
     if option == "-o" && has_output {
-        return Some("the folder of a run is given with --output".into());
+        return Some("the folder is given with --output".into());
     }
     let key = dotted_key(&name.replace('-', "_"), registry);
     match (here.get_name(), key) {
@@ -46,8 +56,8 @@ fn advice(option: &str, typed: &[String], root: &Command, registry: &Registry) -
     (!others.is_empty()).then(|| format!("{option} is an option of {}", others.join(" and ")))
 }
 
-const OWN_SETTINGS: &str =
-    "a run is resumed with the settings that it began with; with others it is another run: `mpibayes run` with another --output";
+const OWN_SETTINGS: &str = "resume takes no settings: `mpibayes run FILE.toml --set KEY=VALUE` takes those of [cluster] with the same --output, and others with another \
+     one";
 
 /// The subcommands that were typed, the innermost last; without the program.
 fn subcommands<'a>(typed: &[String], root: &'a Command) -> Vec<&'a Command> {
@@ -73,10 +83,13 @@ mod tests {
         for (typed, says) in [
             ("run a.toml --draws 300", Some("--set method.draws=VALUE")),
             ("run a.toml --agents 4", Some("--set agents=VALUE")),
-            ("check a.toml --threads=4", Some("--set cluster.threads=VALUE")),
+            ("run a.toml --threads=4", Some("--set cluster.threads=VALUE")),
+            ("run a.toml --prior 1", Some("--set model.prior=VALUE")),
+            ("run a.toml --topics 20", Some("--set model.topics=VALUE")),
+            ("resume runs/a --step +100", Some("--steps")),
             ("check a.toml --data r.h5", Some("--set data.file=VALUE")),
             ("run a.toml -o runs/x", Some("--output")),
-            ("resume runs/a --set seed=2", Some("settings that it began with")),
+            ("resume runs/a --set seed=2", Some("resume takes no settings")),
             ("import x.npy --labels y.npy --channels first -o q.h5", Some("--channels is an option of `mpibayes import arrays`")),
             ("import arrays x.npy --label y -o q.h5", Some("--label is an option of `mpibayes import table`")),
             ("summary runs/a --nonsense", None),

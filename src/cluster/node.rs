@@ -1,4 +1,5 @@
-//! The state machine of one rank: takes packets and results of work, returns packets and work; without threads, clocks or MPI.
+//! The state machine of one rank: takes packets and results of work, returns packets and work; without threads or MPI. It
+//! reads the clock only to measure times.
 
 mod saving;
 mod sums;
@@ -57,13 +58,13 @@ pub(super) struct Node<N: Number> {
     pub usage: RankUsage,
     /// Where spans of saving are noted.
     pub timeline: Option<Arc<Timeline>>,
-    /// Seconds of monitoring on this rank, during which all its workers are busy.
+    /// Seconds of monitoring on this rank since the job began, as if all its workers shared the work.
     monitoring: f64,
     /// Stores the draws of this rank's agents.
     pub store: Option<Arc<dyn DrawStore>>,
     /// Stores the states of this rank's agents.
     pub states: Option<Arc<dyn StateStore>>,
-    /// Where the ranks are, if sums that are faster packed are not added by all-reduce.
+    /// Whether ranks share hosts, if sums go as packed messages where that is faster than all-reduce.
     hosts: Option<Hosts>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
@@ -76,7 +77,7 @@ pub(super) struct Node<N: Number> {
 
 /// An agent on this rank.
 struct Hosted<N: Number> {
-    /// None while a worker creates or runs it.
+    /// None until it is created, and while a worker runs it.
     agent: Option<Box<dyn ErasedAgent<N>>>,
     /// When the request arrived whose task it performs.
     task_arrived: Option<Instant>,
@@ -255,7 +256,8 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
+    /// From now on, the driver adds sums over all hosting ranks by all-reduce. Called on every rank; with `unless_packed`, reports say whether
+    /// packed messages would be faster.
     pub fn use_allreduce(&mut self, unless_packed: Option<Hosts>) {
         self.hosts = unless_packed;
         if let Some(coordinator) = &mut self.coordinator {

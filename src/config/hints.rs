@@ -109,7 +109,9 @@ impl<'a> Hints<'a> {
     fn wrong_form(&self, path: &[String], found: &str, expected: &str) -> String {
         match self.documented(path) {
             Some(Key { name, doc }) if expected.starts_with("a list") => {
-                format!("= {found} is not understood: write {expected}, such as [{found}]. `{name}`: {doc}")
+                // A single number may be meant as a list of one.
+                let example = if found.parse::<f64>().is_ok() { format!("[{found}]") } else { "[...]".into() };
+                format!("= {found} is not understood: a list is written {example}. `{name}`: {doc}")
             }
             Some(Key { name, doc }) => format!("= {found} is not understood. `{name}`: {doc}"),
             None => format!("must be {expected}, not {found}"),
@@ -200,10 +202,13 @@ impl<'a> Hints<'a> {
         }
         if let Some((kind, name)) = self.registry.owner_of(key) {
             let of_file = self.names.iter().find(|(section, _)| *section == kind).map_or("", |(_, name)| name);
-            let keys = self.sections.iter().find(|section| section.path == [kind]).into_iter().flat_map(Section::names);
+            let keys =
+                self.sections.iter().find(|of| of.path == [kind] && section == [kind]).into_iter().flat_map(Section::names);
             let keys = keys.collect::<Vec<_>>().join(", ");
-            let here = if keys.is_empty() { String::new() } else { format!("; the keys of {of_file} are {keys}") };
-            return format!("{not}. Other {kind}s have it, such as {name}{here}");
+            return match keys.is_empty() {
+                true => format!("{not}. It is a key of the {kind} {name}"),
+                false => format!("{not}. Other {kind}s have it, such as {name}; the keys of {of_file} are {keys}"),
+            };
         }
         if let Some((near, other)) = others().find_map(|other| Some((nearest(key, other.names())?, other))) {
             return format!("{not}. Did you mean `{near}` {}?", in_words(&other.path));
@@ -217,15 +222,21 @@ impl<'a> Hints<'a> {
 }
 
 /// The dotted name of a key, such as `method.draws`, if a run file can have it.
-pub fn dotted_key(key: &str, registry: &Registry) -> Option<String> {
+pub(crate) fn dotted_key(key: &str, registry: &Registry) -> Option<String> {
     if key == "data" {
         return Some("data.file".into());
     }
-    let hints = Hints::new(&toml::Table::new(), registry);
-    let section = hints.sections.iter().find(|section| section.has(key));
-    let path = section.map(|section| section.path.join("."));
-    let path = path.or_else(|| registry.owner_of(key).map(|(section, _)| section.to_owned()))?;
-    Some(if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") })
+    // Sections that every run file has, then those of models and methods; keys of models are typed more often where both have one.
+    let sections = registry.documentation();
+    let of = |kind: &str| {
+        let is_of_kind = |name: &str| name.split(' ').next() == Some(kind);
+        sections.iter().any(|(name, keys)| is_of_kind(name) && keys.iter().any(|known| known.name == key))
+    };
+    if of("run") {
+        return Some(key.to_owned());
+    }
+    let kind = ["cluster", "evaluate", "model", "method", "data"].into_iter().find(|kind| of(kind))?;
+    Some(format!("{kind}.{key}"))
 }
 
 /// Where the keys of a section are written.

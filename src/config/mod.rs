@@ -19,7 +19,7 @@ mod syntax;
 
 pub use configured::{ConfiguredMethod, ConfiguredModel, Precision};
 pub use error::{ConfigError, Problem};
-pub use hints::dotted_key;
+pub(crate) use hints::dotted_key;
 pub use init::{Choice, template};
 pub use overrides::Override;
 pub use reference::reference;

@@ -25,7 +25,12 @@ pub(super) fn explain(line: &str, parser: &str) -> String {
     let value = value_of(line_of_toml);
     let sentence = match sentence(line_of_toml, parser) {
         STRAIGHT_QUOTES => format!("texts have straight quotes: \"{}\"", value.trim_matches(QUOTES)),
-        QUOTES_ARE_MISSING => format!("texts have quotes: \"{value}\""),
+        QUOTES_ARE_MISSING => {
+            let text = value.trim_end_matches(',');
+            // Only single quotes keep a backslash.
+            let quote = if text.contains('\\') { '\'' } else { '"' };
+            format!("texts have quotes: {quote}{text}{quote}")
+        }
         sentence => sentence.replace('\n', " "),
     };
     if line.is_empty() { sentence } else { format!("{sentence} (the line reads: {line})") }
@@ -34,7 +39,7 @@ pub(super) fn explain(line: &str, parser: &str) -> String {
 fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
     let value = value_of(line);
     let says = |words: &str| parser.contains(words);
-    if line.starts_with("//") || value.contains(" //") {
+    if line.starts_with("//") || value.contains(" //") && !value.contains(['"', '\'']) {
         return "comments begin with #, not //";
     }
     if has_number_with_comma(value) {
@@ -207,7 +212,8 @@ mod tests {
             ("step = .5 # it’s small", "a number has digits on both sides of its point"),
             ("agents = 3 4", "there is more than one value"),
             ("file = data/abc.h5", "texts have quotes"),
-            ("file = ./abc.h5", "texts have quotes"),
+            ("file = ./abc.h5", "texts have quotes: \"./abc.h5\""),
+            ("file = a\\b.h5", "texts have quotes: 'a\\b.h5'"),
             ("file = train.h5 # rows", "texts have quotes"),
             ("name = network", "texts have quotes: \"network\""),
             (

@@ -33,7 +33,7 @@ pub enum Amount {
 }
 
 /// The run in a folder, made longer if a length is given, with its data at `data` if they have moved. Called on rank 0; the run then goes on from
-/// a checkpoint in the folder.
+/// its checkpoint, if it has one.
 ///
 /// # Errors
 /// If there is no run, or it cannot be resumed or made longer. The folder is then as it was; if writing to it fails, the run may resume to its
@@ -51,8 +51,8 @@ pub fn run_to_resume(
     check_unchanged(&kept, folder, registry)?;
     let config = data.map_or_else(|| Ok(kept.config.clone()), |data| with_data(&kept.config, data))?;
     let run = Run::from_toml(&config, registry).map_err(|error| unreadable(folder, &error))?;
-    refuse_moved_data(folder, &run)?;
-    // A finished run without a new length has nothing left to do. One that ended before its first checkpoint begins again.
+    refuse_missing_data(folder, &run)?;
+    // Without a new length, a finished run has nothing left to do, and one that was stopped before its first checkpoint begins again.
     let Some(length) = length else { return Ok(run) };
     match &run {
         Run::Table(table) => longer_run(folder, &kept, table, length, registry),
@@ -61,7 +61,7 @@ pub fn run_to_resume(
 }
 
 /// Refuses a run whose data are not where they were, and says how it is resumed with data that have moved.
-fn refuse_moved_data(folder: &Path, run: &Run) -> Result<(), JobError> {
+fn refuse_missing_data(folder: &Path, run: &Run) -> Result<(), JobError> {
     let file = match run {
         Run::Table(run) => run.data.as_ref().map(Table::file),
         Run::Corpus(run) => run.data.as_ref().map(Corpus::file),
@@ -82,7 +82,13 @@ fn with_data(config: &str, file: &Path) -> Result<String, JobError> {
     let Some(toml::Value::Table(data)) = config.get_mut("data") else {
         return Err(ConfigError::Choice("--data: this run has no data".into()).into());
     };
-    data.insert("file".into(), file.display().to_string().into());
+    if !file.exists() {
+        return Err(ConfigError::Choice(format!("--data {}: there is no such file", file.display())).into());
+    }
+    let Some(name) = file.to_str() else {
+        return Err(ConfigError::Choice(format!("--data {}: run files are UTF-8, and this path is not", file.display())).into());
+    };
+    data.insert("file".into(), name.into());
     Ok(config.to_string())
 }
 
@@ -97,17 +103,17 @@ fn longer_run(
     let (agents, name) = (run.settings.agents, run.method.name());
     if !kept.finished {
         let length = || Ok::<_, JobError>(resolved(run, &run_folder)?.length(agents));
-        // The command that made the run longer, once more.
+        // Any +N while the run is being made longer, or the length that it has already.
         let continues = match typed.value {
             Amount::More(_) => kept.first_config.is_some() && length()?.is_some_and(|length| length.key == typed.key),
-            Amount::Total(total) => length()?.is_some_and(|length| length.value == total),
+            Amount::Total(total) => length()?.is_some_and(|length| length.key == typed.key && length.value == total),
         };
         if !continues {
             let until = length()?.map_or_else(String::new, |length| format!(" (it ends at {} = {})", length.key, length.value));
             return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone(), until }.into());
         }
         if matches!(typed.value, Amount::More(_)) {
-            log::note("the run is being made longer already, and continues to that end: +N is not added again");
+            log::note("the run is being made longer already, and continues to that end: +N is not added");
         }
         return Ok(Run::Table(run.clone()));
     }
@@ -120,7 +126,7 @@ fn longer_run(
         return Err(not_extendable(folder, name, reason));
     }
     if !run_folder.can_be_extended() {
-        let reason = "its folder has no state from shortly before the end (the run was too short, stopped there and resumed, its result file takes long to write, or extension.bin was deleted)";
+        let reason = "its folder has no state from shortly before the end (the run was too short, or it was stopped shortly before its end and resumed, or its result file took long to write, or extension.bin was deleted)";
         return Err(not_extendable(folder, name, reason));
     }
     if typed.key != key {

@@ -1,7 +1,7 @@
 //! Collapsed Gibbs sampling word by word, at a cost per token that depends on the topics of its document rather than on all topics.
 //!
 //! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k. The first term is a sum over the topics of the document. The
-//! second is drawn with the help of sums of q over blocks of topics, two of which change per token (after Yu, Hsieh, Yun, Vishwanathan &
+//! second is drawn with the help of sums of q over blocks of topics, at most two of which change per token (after Yu, Hsieh, Yun, Vishwanathan &
 //! Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling", who use a tree). q belongs to one word and stays in
 //! the fastest cache. A document with few topics is one cache line, which is prefetched.
 
@@ -106,7 +106,7 @@ impl WordSweep {
         let lines: usize = tokens.spans().map(|span| lines_of_document(span.len(), topics)).sum();
         if let Some(size) = [tokens.len(), lines].into_iter().find(|&size| u32::try_from(size).is_err()) {
             return Err(format!(
-                "an agent has {size} tokens or cache lines for them; sweeps by word support at most {}: use more agents",
+                "an agent's documents are too large for sweeps by word ({size} tokens or lines of counts, at most {}): use more agents",
                 u32::MAX
             ));
         }
@@ -114,7 +114,7 @@ impl WordSweep {
         match (u32::try_from(topics), u32::try_from(longest)) {
             (Ok(topics), Ok(longest)) if bit_length(topics) + bit_length(longest) <= u32::BITS => Ok(()),
             _ => Err(format!(
-                "{topics} topics and a document of {longest} tokens are too many for sweeps by word: sweep by document"
+                "{topics} topics and a document of {longest} tokens are too many for sweeps by word: set method.sweep_by = \"document\""
             )),
         }
     }
@@ -225,20 +225,20 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
                 let head = document_topics.lines[first_line].0;
                 let used = (head[0] >> topic_bits) as usize;
                 let further_lines = used / LANES;
-                let (entry_weights, old_lane) = weigh::<U>(&head, old_topic, topic_bits, topic_mask, &weights.q, q_without);
+                let (entry_weights, old_mask) = weigh::<U>(&head, old_topic, topic_bits, topic_mask, &weights.q, q_without);
                 let first_cumulative = scan::<U>(&entry_weights);
                 let mut document_sum = first_cumulative[LANES - 1];
-                let mut old_entry = (old_lane.trailing_zeros() % 32) as usize;
+                let mut old_entry = (old_mask.trailing_zeros() % 32) as usize;
                 if further_lines > 0 {
                     if cumulative.len() < further_lines {
                         cumulative.resize(further_lines, [0.0; LANES]);
                     }
                     let lines = &document_topics.lines[first_line + 1..=first_line + further_lines];
                     for ((number, line), cumulative) in (1..).zip(lines).zip(&mut cumulative) {
-                        let (entry_weights, old_lane) =
+                        let (entry_weights, old_mask) =
                             weigh::<U>(&line.0, old_topic, topic_bits, topic_mask, &weights.q, q_without);
                         old_entry +=
-                            (old_lane.count_ones() as usize * number * LANES) + (old_lane.trailing_zeros() % 32) as usize;
+                            (old_mask.count_ones() as usize * number * LANES) + (old_mask.trailing_zeros() % 32) as usize;
                         *cumulative = scan::<U>(&entry_weights).map(|within_line| within_line + document_sum);
                         document_sum = cumulative[LANES - 1];
                     }
@@ -325,12 +325,12 @@ fn weigh<U: SimdLevel>(
             let entries = _mm512_loadu_si512(line.as_ptr().cast());
             let topics = _mm512_and_si512(entries, _mm512_set1_epi32(topic_mask as i32));
             let counts = _mm512_srl_epi32(entries, _mm_cvtsi32_si128(topic_bits as i32));
-            let old_lane = _mm512_cmpeq_epi32_mask(topics, _mm512_set1_epi32(old_topic as i32));
-            let counts = _mm512_mask_sub_epi32(counts, old_lane, counts, _mm512_set1_epi32(1));
+            let old_mask = _mm512_cmpeq_epi32_mask(topics, _mm512_set1_epi32(old_topic as i32));
+            let counts = _mm512_mask_sub_epi32(counts, old_mask, counts, _mm512_set1_epi32(1));
             let q = _mm512_i32gather_ps::<4>(topics, q.as_ptr().cast());
-            let q = _mm512_mask_mov_ps(q, old_lane, _mm512_set1_ps(q_without));
+            let q = _mm512_mask_mov_ps(q, old_mask, _mm512_set1_ps(q_without));
             let weights = _mm512_mul_ps(_mm512_cvtepi32_ps(counts), q);
-            (std::mem::transmute::<__m512, [f32; LANES]>(weights), u32::from(old_lane))
+            (std::mem::transmute::<__m512, [f32; LANES]>(weights), u32::from(old_mask))
         };
     }
     #[cfg(target_arch = "x86_64")]
@@ -354,15 +354,15 @@ fn weigh<U: SimdLevel>(
         };
     }
     let mut weights = [0.0_f32; LANES];
-    let mut old_lane = 0;
+    let mut old_mask = 0;
     for lane in 0..LANES {
         let topic = line[lane] & topic_mask;
         let is_old = u32::from(topic == old_topic);
-        old_lane |= is_old << lane;
+        old_mask |= is_old << lane;
         weights[lane] =
             ((line[lane] >> topic_bits) - is_old) as i32 as f32 * if topic == old_topic { q_without } else { q[topic as usize] };
     }
-    (weights, old_lane)
+    (weights, old_mask)
 }
 
 /// A bit mask of the entries of a line that have this topic.

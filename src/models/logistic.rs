@@ -41,7 +41,10 @@ impl LogisticSettings {
                 return Err(ModelError::Classes { classes, hint: ": logistic regression needs exactly two" }.into());
             }
             Output::Number | Output::Count | Output::Nothing => {
-                return Err(ModelError::Target { needed: "two classes as targets: import with --task classification" }.into());
+                return Err(ModelError::Target {
+                    needed: "two classes as targets: import the data again with --task classification",
+                }
+                .into());
             }
         }
         let bandwidth = not_negative("predictive_bandwidth", self.predictive_bandwidth)?;

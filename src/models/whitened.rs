@@ -1,4 +1,4 @@
-//! A model in other coordinates, in which its posterior is close to a standard normal distribution or at least has the same scale everywhere.
+//! A model in other coordinates, in which its posterior is close to a standard normal distribution or in which at least every parameter has the same scale.
 
 use super::batch::Batch;
 use super::model::{CurvatureSupport, Model, Output, Part};
@@ -11,7 +11,7 @@ use crate::random::Stream;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 use std::sync::Arc;
 
-/// Chains start at z ~ N(0, 1.5² I): more spread than the posterior, so that chains which do not meet are seen.
+/// Around a mode, chains start at z ~ N(0, 1.5² I): more spread than the posterior, so that chains which do not meet are seen.
 const INITIAL_SD: f64 = 1.5;
 
 /// A model whose parameter vector is z. Its parts, predictions and rows are those of the model inside.

@@ -28,7 +28,7 @@ pub struct Evidence {
     pub expected_excess_variance: Option<f64>,
     /// The result file whose draws were moved, if these are moved draws.
     pub recalibrated_from: Option<String>,
-    /// Whether the last draw of a chain is not finite.
+    /// Whether the last draw of a chain, or the only particle, is not finite.
     pub(super) last_draws_diverged: bool,
     /// Whether the run file says that bias is not to be measured, and it was not measured later.
     pub(super) bias_is_off: bool,
@@ -36,7 +36,7 @@ pub struct Evidence {
     pub(super) has_exchangeable_units: bool,
     /// Whether the draws are of a normal distribution that the method fits.
     pub(super) draws_are_of_fitted_normal: bool,
-    /// Whether the method samples the posterior, instead of finding a point.
+    /// Whether this is a built-in method that samples the posterior, instead of finding a point.
     pub(super) method_samples: bool,
     /// Whether the run file gives the step, which is otherwise found.
     pub(super) step_is_given: bool,
@@ -74,10 +74,15 @@ impl Evidence {
 }
 
 fn last_draws_diverged(file: &ResultFile) -> Result<bool> {
-    if !file.has_posterior()? || file.kind(POSTERIOR)? != SampleKind::Chains {
+    if !file.has_posterior()? {
         return Ok(false);
     }
-    let lengths = file.lengths(POSTERIOR)?.into_iter().enumerate();
+    let lengths = file.lengths(POSTERIOR)?;
+    // Other particles are estimated.
+    if file.kind(POSTERIOR)? != SampleKind::Chains && lengths.iter().sum::<usize>() != 1 {
+        return Ok(false);
+    }
+    let lengths = lengths.into_iter().enumerate();
     let last: Vec<_> = lengths.filter_map(|(chain, length)| Some((chain, length.checked_sub(1)?))).collect();
     Ok(!file.draws::<f64>(POSTERIOR, &last)?.iter().all(|value| value.is_finite()))
 }

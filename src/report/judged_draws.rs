@@ -27,7 +27,7 @@ pub struct JudgedDraws {
     pub rounds_done: u64,
     /// All rounds of the run; 0 if unknown.
     pub rounds_total: u64,
-    /// Whether these draws can be used; none of a single particle.
+    /// Whether these draws can be used; none of a point.
     pub judgment: Option<Judgment>,
     /// How much larger than that of the posterior the variance of the draws is expected to be where it is narrowest, as a share, because of the
     /// step that was found; none where the step was made for all directions.

@@ -75,7 +75,7 @@ impl Serialize for JudgmentOutcome {
 }
 
 impl Judgment {
-    /// Judges the posterior of a finished run; none if it has none.
+    /// Judges the draws of the posterior, also of a run that goes on; none if there are none, or of a point.
     pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
         let how_to_extend = evidence.how_to_extend.as_str();
         let trajectories = evidence.trajectories.as_ref();
@@ -85,7 +85,7 @@ impl Judgment {
         }
         if group.estimates.is_empty() {
             let is_single = group.kind == SampleKind::Particles && group.chains * group.draws == 1;
-            return (is_single && evidence.method_samples).then(single_particle);
+            return (is_single && evidence.method_samples).then(|| single_particle(!evidence.last_draws_diverged));
         }
         let (outcome, text) = by_draws(group, evidence);
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
@@ -102,7 +102,7 @@ impl Judgment {
     }
 }
 
-/// What the draws and their scores say: the first that applies, worst first.
+/// What the draws and their scores say: the first that applies, in this order.
 fn by_draws(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, String) {
     let how_to_extend = evidence.how_to_extend.as_str();
     if let Some(found) = diverged(group) {
@@ -114,17 +114,20 @@ fn by_draws(group: &PosteriorGroup, evidence: &Evidence) -> (JudgmentOutcome, St
     }
     // Chains of networks, whose single parameters mean nothing, because units can change places.
     let predictions = evidence.test_rows.as_ref().and_then(|rows| rows.agreement).map(|share| predictions(share, evidence));
-    if let Some(found @ (JudgmentOutcome::NotMixed, _)) = predictions {
-        return found;
+    let has_trajectories = evidence.trajectories.is_some();
+    match predictions {
+        Some(found @ (JudgmentOutcome::NotMixed | JudgmentOutcome::Diverged, _)) => return found,
+        Some(_) => {}
+        None => {
+            if let Some(found) = not_mixed(group, has_trajectories, evidence.step_is_given, how_to_extend) {
+                return found;
+            }
+        }
     }
     if let Some(found) = evidence.expected_excess_variance.and_then(too_wide) {
         return found;
     }
     if let Some(found) = predictions {
-        return found;
-    }
-    let has_trajectories = evidence.trajectories.is_some();
-    if let Some(found) = not_mixed(group, has_trajectories, evidence.step_is_given, how_to_extend) {
         return found;
     }
     // The steps of hmc have no bias: the spread of its draws is right once they have converged.
@@ -161,8 +164,12 @@ fn single_draws(draws: usize, is_finite: bool, how_to_extend: &str) -> Judgment 
 }
 
 /// The judgment of a single particle of a method that samples.
-fn single_particle() -> Judgment {
-    let text = "bias unknown: a single particle has no spread: take more particles".to_owned();
+fn single_particle(is_finite: bool) -> Judgment {
+    if !is_finite {
+        let (outcome, text) = not_finite("the particle");
+        return Judgment { outcome, text };
+    }
+    let text = "bias unknown: a single particle has no spread. Take more particles".to_owned();
     Judgment { outcome: JudgmentOutcome::Unknown, text }
 }
 
@@ -185,7 +192,8 @@ fn too_wide(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
         "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
          draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
-         uncertain. A larger method.batch, up to the rows of an agent, makes it smaller, and so do fewer agents with more rows each",
+         uncertain. The variance comes closer with a larger method.batch (up to the rows of an agent), or with fewer agents that have \
+         more rows each",
         1.0 + excess
     );
     Some((JudgmentOutcome::Biased, text))
@@ -204,7 +212,11 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
         );
         return (JudgmentOutcome::NotMixed, text);
     }
-    let temperature = temperature::worst(&evidence.temperatures).map_or_else(String::new, |wrong| {
+    let wrong = temperature::worst(&evidence.temperatures);
+    if let Some(wrong) = wrong.filter(|wrong| wrong.temperature.is_nan()) {
+        return not_finite(&gradients_of(wrong));
+    }
+    let temperature = wrong.map_or_else(String::new, |wrong| {
         format!(
             ". Their spread is not that of the posterior: {}. To come closer, {}",
             temperature::described(wrong),
@@ -218,13 +230,16 @@ fn predictions(agreement: f64, evidence: &Evidence) -> (JudgmentOutcome, String)
 
 /// What to do about a wrong temperature of chains.
 fn advice_on(wrong: &Temperature, evidence: &Evidence) -> String {
-    if wrong.temperature.is_nan() {
-        "set a smaller step".into()
-    } else if wrong.temperature > 1.0 {
-        advice_on_wide_chains(evidence.step_is_given).into()
-    } else {
-        format!("run longer{}", evidence.how_to_extend)
+    // The steps of hmc have no bias.
+    match wrong.temperature > 1.0 && evidence.trajectories.is_none() {
+        true => advice_on_wide_chains(evidence.step_is_given).into(),
+        false => format!("run longer{}", evidence.how_to_extend),
     }
+}
+
+/// The gradients that are not finite, if a temperature is not.
+fn gradients_of(wrong: &Temperature) -> String {
+    format!("gradients of the posterior with respect to {}", wrong.variable)
 }
 
 /// What to do about chains whose draws are too far from each other.
@@ -242,7 +257,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
     let is_particles = group.kind == SampleKind::Particles;
     if let Some(wrong) = temperature::worst(temperatures) {
         if wrong.temperature.is_nan() {
-            return Some(not_finite(&format!("gradients of the posterior with respect to {}", wrong.variable)));
+            return Some(not_finite(&gradients_of(wrong)));
         }
         let factor = wrong.temperature.sqrt();
         let meaning = if wrong.temperature > 1.0 {
@@ -253,11 +268,11 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
             // Draws that move along the gradient, as in burn-in, make it negative.
             "the draws are still moving away from where they began".into()
         };
-        let advice = match (is_particles, wrong.temperature > 1.0) {
-            (true, true) => MORE_ROUNDS.into(),
-            (true, false) => MORE_PARTICLES.into(),
-            _ if evidence.trajectories.is_some() => format!("run longer{}", evidence.how_to_extend),
-            _ => advice_on(wrong, evidence),
+        let is_narrow = wrong.temperature > 0.0 && wrong.temperature <= 1.0;
+        let advice = match (is_particles, is_narrow) {
+            (true, false) => MORE_ROUNDS.into(),
+            (true, true) => MORE_PARTICLES.into(),
+            (false, _) => advice_on(wrong, evidence),
         };
         let text = format!("biased: {} ({meaning}). To fix this, {advice}", temperature::described(wrong));
         return Some((JudgmentOutcome::Biased, text));
@@ -268,11 +283,7 @@ fn spread(group: &PosteriorGroup, evidence: &Evidence) -> Option<(JudgmentOutcom
         "bias unknown: of a model with {} parameters only the average spread is measured, and it is {}. Judge the run by how it predicts \
          test rows, beside other methods",
         text::count(group.parameters),
-        if judged().all(Temperature::is_right) {
-            "right within 5 %"
-        } else {
-            "not known well enough: a longer run has a smaller error"
-        }
+        if judged().all(Temperature::is_right) { "right within 5 %" } else { "not known well enough" }
     );
     Some((JudgmentOutcome::Unknown, text))
 }
@@ -534,6 +545,18 @@ mod tests {
         let (outcome, text) = predictions(0.95, &evidence(4.9));
         assert!(outcome == JudgmentOutcome::Predictions && text.contains("of weights is 4.90"), "{text}");
         assert!(!predictions(0.95, &evidence(1.0)).1.contains("temperature"));
+        // The steps of hmc have no bias, so that only a longer run helps.
+        let trajectories = Some(Trajectories { count: 100, diverged: 0, longest: 0, acceptance: 0.8, leapfrog_steps: 7.0 });
+        let (_, text) = predictions(0.95, &Evidence { trajectories, ..evidence(4.9) });
+        assert!(text.contains("To come closer, run longer (`longer`)") && !text.contains("batch"), "{text}");
+        // What is not finite is no temperature.
+        assert_eq!(predictions(0.95, &evidence(f64::NAN)).0, JudgmentOutcome::Diverged);
+        // Particles that are still on their way need more rounds, not more particles.
+        let particles = self::group(SampleKind::Particles, 100, 400);
+        for (temperature, advice) in [(-0.5, MORE_ROUNDS), (0.25, MORE_PARTICLES), (1.44, MORE_ROUNDS)] {
+            let (_, text) = spread(&particles, &evidence(temperature)).unwrap();
+            assert!(text.contains(advice), "{temperature}: {text}");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub fn check_writable(folder: &Path) -> Result<()> {
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
 ///
 /// # Errors
-/// If the folder is a file, cannot be read, or has only a part of the files that identify a run.
+/// If the folder is a file, cannot be read, has only a part of the files that identify a run, or holds folders of other runs.
 pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
     match fs::read_to_string(digest_file(folder)) {
         Ok(data_digest) => run_with_digest(folder, &data_digest),
@@ -188,18 +188,27 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
             path: folder.to_owned(),
             what: "the config.toml of the run in this folder is missing: restore it, or choose another --output. `mpibayes summary` still reads the results".into(),
         }),
-        Err(_) if holds_runs(folder) => Err(ResultsError::Content {
-            path: folder.to_owned(),
-            what: "this folder holds several runs, such as those of a sweep: name one of them, or choose another --output for a new run. A sweep \
-                   continues with `mpibayes sweep`"
-                .into(),
-        }),
-        Err(_) => Ok(None),
+        Err(_) => refuse_folder_of_runs(folder).map(|()| None),
     }
+}
+
+/// Refuses a folder that holds no run of its own, but folders of runs.
+pub(super) fn refuse_folder_of_runs(folder: &Path) -> Result<()> {
+    if config_file(folder).exists() || result_file(folder).exists() || !holds_runs(folder) {
+        return Ok(());
+    }
+    Err(ResultsError::Content {
+        path: folder.to_owned(),
+        what: "this folder holds other runs, such as those of a sweep: choose another --output for a new run, or name one of these runs to resume \
+               it. A sweep continues with `mpibayes sweep`"
+            .into(),
+    })
 }
 
 /// Whether folders in this one hold runs.
 fn holds_runs(folder: &Path) -> bool {
     let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    folders.into_iter().any(|folder| config_file(&folder).exists() || result_file(&folder).exists())
+    folders
+        .into_iter()
+        .any(|folder| result_file(&folder).exists() || config_file(&folder).exists() && digest_file(&folder).exists())
 }

@@ -9,19 +9,19 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
-/// When the first SIGINT came, in milliseconds of a clock that never stops; 0 if none came.
+/// When the first SIGINT came, in milliseconds of a clock that is never set back; 0 if none came.
 static INTERRUPTED: AtomicI64 = AtomicI64::new(0);
 
 /// A SIGINT within this many milliseconds of the first is the same one: launchers and `timeout` send it to a process and to its group.
 const SAME_INTERRUPT: i64 = 500;
 
-/// What is left of the time when a process that does nothing long stops.
+/// A process stops when less than this is left of its time, or earlier if its steps or saves are long.
 pub const LEAST_MARGIN: Duration = Duration::from_secs(2);
 
 /// The limit of the time of this process, and when it is over.
 static LIMIT: OnceLock<(Duration, Instant)> = OnceLock::new();
 
-/// Ends the time of this process after `limit`.
+/// Sets the time limit of this process, counted from now; only the first call counts.
 pub fn limit_time(limit: Duration) {
     // A limit beyond the reach of the clock is none.
     if let Some(end) = Instant::now().checked_add(limit) {
@@ -39,8 +39,8 @@ pub fn time_limit() -> Option<Duration> {
     LIMIT.get().map(|(limit, _)| *limit)
 }
 
-/// Handles SIGUSR1, SIGTERM, SIGINT and SIGHUP from now on. A second SIGINT ends the process at once. `nohup` has made the process ignore SIGHUP,
-/// and that stays so.
+/// Handles SIGUSR1, SIGTERM, SIGINT and SIGHUP from now on. A SIGINT more than half a second after the first ends the process
+/// at once. If SIGHUP is ignored, as under `nohup`, it stays ignored.
 pub fn listen() {
     for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         if signal == libc::SIGHUP && is_ignored(signal) {
@@ -81,7 +81,7 @@ extern "C" fn ask(signal: libc::c_int) {
     TERMINATED.fetch_or(signal == libc::SIGTERM, Ordering::Relaxed);
 }
 
-/// The milliseconds of a clock that never stops, above 0.
+/// The milliseconds of a clock that is never set back, above 0.
 fn milliseconds() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes the time, and is safe in a signal handler.
@@ -113,4 +113,38 @@ pub fn asked() -> bool {
 /// Whether SIGTERM was received, after which a launcher waits a second before it kills a process.
 pub fn was_terminated() -> bool {
     TERMINATED.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::time::Duration;
+
+    const PAUSE: &str = "MPIBAYES_TEST_PAUSE";
+
+    /// Part of the next test, which runs it in a process of its own.
+    #[test]
+    fn interrupted_twice() {
+        let Ok(pause) = std::env::var(PAUSE) else { return };
+        super::listen();
+        // SAFETY: plain system calls.
+        unsafe { libc::raise(libc::SIGINT) };
+        std::thread::sleep(Duration::from_millis(pause.parse().unwrap()));
+        unsafe { libc::raise(libc::SIGINT) };
+        assert!(super::asked());
+    }
+
+    #[test]
+    fn a_second_interrupt_ends_the_process_unless_it_comes_at_once() {
+        for (pause, signal) in [("0", None), ("700", Some(libc::SIGINT))] {
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            let ended = child.args(["--exact", "results::stop::tests::interrupted_twice"]).env(PAUSE, pause).output().unwrap();
+            let said = String::from_utf8_lossy(&ended.stdout);
+            assert_eq!(ended.status.signal(), signal, "{said}");
+            assert!(signal.is_some() || said.contains("1 passed"), "{said}");
+        }
+    }
 }

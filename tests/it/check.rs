@@ -83,7 +83,11 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "",
             "run.toml, line 10: 'method.ronuds' is not a key of dsvgd. Did you mean `rounds`?",
         ),
-        (with("seed = 3", "rounds = 3"), "", "run.toml, line 1: 'rounds' is not a key here. Did you mean `rounds` in [method]?"),
+        (
+            with("seed = 3", "rounds = 3"),
+            "",
+            "run.toml, line 1: 'rounds' is not a key here. Did you mean `rounds` in [method], or `method.rounds` in [sweep] and --set?",
+        ),
         (
             with("[method]\n", "[method]\nagents = 2\n"),
             "",

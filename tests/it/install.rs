@@ -373,7 +373,7 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
     assert_eq!(read(cli.path("project/requests")), "requeue 7\n");
 
     // srun ends with 0 even if it could not start a single rank.
-    for (start, code) in [("", 205), ("echo started >\"$4\"", 0)] {
+    for (start, code) in [("", 205), ("rm -f \"$4\"", 0)] {
         std::fs::remove_file(cli.path("project/requests")).unwrap_or_default();
         stub(&cli, "srun", start);
         let ended = job(&jobs.join("run.sbatch"), &|job| {
@@ -381,7 +381,16 @@ fn batch_scripts_find_the_installation_from_the_spool_folder_of_slurm() {
         });
         assert_eq!(ended.code, code, "{}", ended.written());
         assert_eq!(cli.exists("project/requests"), code == 205, "{}", ended.written());
+        assert!(!cli.exists("project/runs/my/waiting-7"));
     }
+    // A job that was requeued once skips the numbers of the two steps of its first start.
+    stub(&cli, "srun", "echo \"$*\" >>steps; rm -f \"$4\"");
+    job(&jobs.join("run.sbatch"), &|job| {
+        job.env("LAUNCHER", "srun").env("SLURM_RESTART_COUNT", "1");
+    });
+    let steps = read(cli.path("project/steps"));
+    let skipped = steps.lines().take_while(|line| line.ends_with(" true")).count();
+    assert!(skipped == 2 && steps.lines().any(|line| line.contains("mpibayes run my.toml")), "{steps}");
 
     // A job without a newer checkpoint is requeued three times. One with a newer checkpoint starts to count again.
     let restarted = |restarts: u32, code: i32, says: &str| {

@@ -132,7 +132,7 @@ fn the_command_that_made_a_run_longer_resumes_it_after_a_stop() {
     cli.alone("predict chains classes.h5").end(1, &["the run is not finished; `mpibayes resume` with its folder resumes it"]);
     let mut running = cli.alone(command).start();
     running.wait_until("its first message", |running| running.stderr().contains("resuming after")).unwrap();
-    assert!(running.stderr().contains("+N is not added again"));
+    assert!(running.stderr().contains("+N is not added"));
     running.signal(libc::SIGUSR1);
     assert!([0, 75].contains(&running.finish().unwrap().code));
     // What a user has changed is named, not what the extension has.

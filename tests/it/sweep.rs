@@ -157,7 +157,7 @@ fn a_run_and_a_sweep_do_not_share_a_folder() {
     cli.write("run.toml", run);
     cli.succeed("sweep sweep.toml --output both");
     for typed in ["run run.toml --output both", "check run.toml --output both", "resume both"] {
-        cli.alone(typed).end(1, &["both: this folder holds several runs, such as those of a sweep"]);
+        cli.alone(typed).end(1, &["both: this folder holds other runs, such as those of a sweep"]);
     }
     assert!(!cli.exists("both/config.toml"));
     let said = cli.alone("run run.toml --output one").end(0, &["finished after"]).written();

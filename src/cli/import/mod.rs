@@ -154,9 +154,10 @@ impl ImportArgs {
         let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
         let labels = self.labels.iter().chain(&self.test_labels);
         prepared.prepare(files.iter().chain(labels).map(PathBuf::as_path).chain(test.inputs()))?;
-        if let Some(missing) = files.iter().find(|file| !file.exists()) {
+        if let Some(missing) = files.iter().find(|file| file.try_exists().is_ok_and(|exists| !exists)) {
+            let may_be_column = files.len() > 1 && missing.extension().is_none();
             let separators =
-                if files.len() > 1 { "; names of columns in an option are separated by commas: --drop a,b" } else { "" };
+                if may_be_column { "; names of columns in an option are separated by commas: --drop a,b" } else { "" };
             bail!("{}: cannot open: there is no such file{separators}", missing.display());
         }
         if let (Some(labels), [file]) = (&self.labels, files.as_slice()) {

@@ -151,6 +151,8 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
     assert!(said.contains("features  2 (1 × 2)") && said.contains("scaling   pixels"), "{said}");
     let again = import(&args(folder.path(), "@x.npy --labels @y.npy --test @test.npy --test-labels @y.npy -o @l.h5")).unwrap();
     assert!(again.contains("features  2 (1 × 2)") && again.contains("test      2 rows"), "{again}");
+    let constant = import(&args(folder.path(), "@same.csv --task regression -o @c.h5")).unwrap();
+    assert!(constant.contains("the target is the same in all training rows"), "{constant}");
     let said =
         import(&args(folder.path(), "table @t.txt --task regression --label first --drop last --test-rows @rows.txt -o @t.h5"));
     let said = said.unwrap();
@@ -173,9 +175,8 @@ fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
         ("@book.csv -o @n.h5", "book.csv: this is a spreadsheet: save it as CSV"),
         ("@n.npy -o @n.h5", "n.npy: this is no npy file, despite its name"),
         ("@rows.json -o @n.h5", "rows.json: this is JSON: save it as CSV or Parquet"),
-        ("@cat.png -o @n.h5", "cat.png: this is an image: PNG files are imported from folders"),
+        ("@cat.png -o @n.h5", "cat.png: this is an image: images are imported as PNG files in folders"),
         ("@model.rds -o @n.h5", "model.rds: this is not text, and no format that is known"),
-        ("@same.csv --task regression -o @n.h5", "same.csv: the target is 1 in all training rows"),
         (
             "@same.csv b c -o @n.h5",
             "b: cannot open: there is no such file; names of columns in an option are separated by commas",

@@ -6,7 +6,7 @@ use super::bags::{DocumentSink, add_tokens};
 use super::tokenizer::{MAX_WORD_LENGTH, Tokenizer};
 use super::vocabulary::{FilterReport, MAX_DISTINCT_WORDS, StopWords, WordCounts, WordFilter, WordTotals, read_vocabulary};
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::format::{Format, JSON, format_of};
+use crate::data::readers::format::{Format, JSON, SPREADSHEET, format_of};
 use crate::data::readers::lines::{MAX_LINE, lines};
 use crate::data::readers::source::{Source, read_error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -184,7 +184,13 @@ impl Text {
                 filter.least_documents,
                 common.words,
                 filter.most_share,
-                if rare.words >= common.words { "lower --least-documents" } else { "raise --most-share" }
+                if stop_words.words > rare.words.max(common.words) {
+                    "choose other --stop-words"
+                } else if rare.words >= common.words {
+                    "lower --least-documents"
+                } else {
+                    "raise --most-share"
+                }
             )
         };
         DataError::content(self.inputs.first().map_or(Path::new(""), PathBuf::as_path), Place::File, what)
@@ -298,6 +304,7 @@ fn reason_not_text(head: &[u8]) -> Option<&'static str> {
         Format::Npy => Some("an NPY file, not text"),
         Format::Npz => Some("an NPZ or another ZIP file, not text: unpack it into a folder"),
         Format::Hdf5 => Some("an HDF5 file, not text"),
+        Format::Other(SPREADSHEET) => Some("an office document, not text: save it as plain text"),
         Format::Other(what) if what != JSON => Some(what),
         _ if head.starts_with(b"%PDF-") => Some("a PDF file, not text: turn it into text (pdftotext)"),
         _ if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => {

@@ -52,7 +52,7 @@ impl RowOrder {
             (None, true, true) => {
                 return wrong(format!(
                     "images of shape {shape:?} may have {first} channels in front or {last} channels at the end: choose with --channels \
-                     first or --channels last (of `mpibayes import arrays`)"
+                     first or --channels last, an option of `mpibayes import arrays` and `mpibayes predict`"
                 ));
             }
         };

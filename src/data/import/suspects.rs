@@ -159,6 +159,11 @@ impl Suspects {
             ));
         }
         let Values { different, largest, .. } = &self.target;
+        if self.task != Task::Classification && different.len() == 1 {
+            warnings.push(
+                "the target is the same in all training rows: if this is a mistake, name another column with --label".into(),
+            );
+        }
         if self.target.are_whole() {
             let count = different.len();
             match self.task {

@@ -6,7 +6,7 @@ use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::labels::Labels;
 use crate::data::import::test_rows::RowSplitter;
-use crate::data::readers::cells::{is_missing, is_word};
+use crate::data::readers::cells::{is_missing, is_word, shortened};
 use std::path::Path;
 
 /// Numeric labels, not all of them whole, probably mean a regression if there are more classes than this, and more than one per two rows.
@@ -47,6 +47,14 @@ impl TargetCollector {
     /// Adds the label or target of a row of a table.
     pub(crate) fn add_table_label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         refuse_missing(label, path, place)?;
+        if self.task != Task::Classification && is_word(label) {
+            let what = format!(
+                "the target {:?} is not a number: name the column of the target with --label (otherwise it is the last one), or use --task \
+                 classification",
+                shortened(label)
+            );
+            return Err(DataError::content(path, place, what));
+        }
         self.add_text(split, label, path, place)
     }
 
@@ -57,9 +65,11 @@ impl TargetCollector {
             Task::Regression | Task::Counts => {
                 let target = crate::data::readers::cells::parse_number(label);
                 let target = target.map_err(|what| {
-                    let text =
-                        "name the column of the target with --label (otherwise it is the last one), or use --task classification";
-                    let what = if is_word(label) { format!("{label:?} is not a number: {text}") } else { what };
+                    let what = if is_word(label) {
+                        format!("{:?} is not a number: use --task classification", shortened(label))
+                    } else {
+                        what
+                    };
                     DataError::content(path, place, format!("the target {what}"))
                 })?;
                 self.add_number(split, target, path, place)
@@ -106,7 +116,8 @@ impl TargetCollector {
         self.add_test_text(label, path, place)
     }
 
-    /// Adds the label or target of a row of a file of test rows. A class must be one of the training rows, in any spelling.
+    /// Adds the label or target of a row of a file of test rows. A class must be one of the training rows,
+    /// where 1.0 may stand for 1, and TRUE for true.
     pub(crate) fn add_test_text(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => {
@@ -126,16 +137,8 @@ impl TargetCollector {
         }
     }
 
-    /// Checks that targets differ, and that every class has training rows.
+    /// Checks that labels do not look like those of a regression, and that every class has training rows.
     pub(crate) fn check(&self, splitter: &RowSplitter, path: &Path) -> Result<()> {
-        if let [first, rest @ ..] = &self.numbers[Split::Train as usize][..]
-            && !rest.is_empty()
-            && rest.iter().all(|other| other == first)
-        {
-            let what =
-                format!("the target is {first} in all training rows, so that there is nothing to learn: choose another target");
-            return Err(DataError::content(path, Place::File, what));
-        }
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
         let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());

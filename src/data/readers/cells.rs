@@ -212,7 +212,7 @@ fn not_a_number(field: &str) -> String {
 }
 
 /// Shortens a field for a message.
-fn shortened(field: &str) -> String {
+pub(crate) fn shortened(field: &str) -> String {
     const MAX_SHOWN: usize = 40;
     match field.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", &field[..end]),

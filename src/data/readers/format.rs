@@ -37,9 +37,9 @@ pub fn detect(path: &Path) -> Result<Format> {
     Ok(format_of(&Source::head(path, 512)?))
 }
 
-const SPREADSHEET: &str = "a spreadsheet: save it as CSV";
+pub(crate) const SPREADSHEET: &str = "a spreadsheet: save it as CSV";
 
-const IMAGE: &str = "an image: PNG files are imported from folders, one for each class, with `mpibayes import images FOLDER`";
+const IMAGE: &str = "an image: images are imported as PNG files in folders, one for each class, with `mpibayes import images FOLDER`; convert other formats";
 
 /// A document of a corpus may be JSON, as it is text.
 pub(crate) const JSON: &str = "JSON: save it as CSV or Parquet";

@@ -90,7 +90,7 @@ fn png_error(path: &Path, error: DecodingError) -> DataError {
         error => DataError::content(
             path,
             Place::File,
-            format!("this is not a PNG file, or it is damaged ({error}): convert it, fetch it again, or move it elsewhere"),
+            format!("this is not a PNG file, or it is damaged ({error}): convert or fetch it again"),
         ),
     }
 }

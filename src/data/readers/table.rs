@@ -423,8 +423,8 @@ fn has_header(layout: &TableLayout, fields: &Fields, roles: &[Role], records: &R
     }
     if found > 0 && found < count {
         let what = format!(
-            "{found} of {count} features are numbers: neither a header nor a row of data; say which it is with --header, or leave columns \
-             out with --drop when importing, if this is a table"
+            "{found} of {count} features are numbers: neither a header nor a row of data; say which it is with --header. `mpibayes import` can \
+             leave columns out with --drop"
         );
         return Err(records.record_error(what));
     }

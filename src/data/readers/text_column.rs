@@ -4,6 +4,7 @@ use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::fields::{Delimiter, Fields, Records};
 use crate::data::readers::lines::lines;
 use crate::data::readers::source::Source;
+use crate::text::counted;
 use std::path::Path;
 
 /// A column with its name and the text of each row.
@@ -65,7 +66,7 @@ pub fn read_text_column(path: &Path, name: Option<&str>) -> Result<TextColumn> {
             return Err(records.record_error("text follows a closing quote: a quote within a field is written twice"));
         }
         if fields.len() != header.len() {
-            let what = format!("{} fields, but the header has {}: make all lines alike", fields.len(), header.len());
+            let what = format!("{}, but the header has {}: make all lines alike", counted(fields.len(), "field"), header.len());
             return Err(records.record_error(what));
         }
         column.rows.push(value(&fields, at).map_err(|what| records.record_error(what))?);

@@ -2,13 +2,14 @@
 //!
 //! In coordinates in which the posterior is close to N(0, I), with the variance v of the noise of scores, an update of SGLD with step h
 //! has the stationary variance (1 + h v/4)/(1 − h/4), and the middle scheme of SGHMC with step ε, friction V and c = e^(−εV) has
-//! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this below 1 + [`EXCESS`] for every parameter; less noise is
-//! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures
+//! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this, to first order, below 1 + [`EXCESS`] for every parameter; the
+//! noise that is added is reduced by what minibatches (and in SGLD the finite step) contribute, averaged over parameters. Where the posterior is not Gaussian, curvatures
 //! around the mode are larger than 1 and shorten steps.
 //!
 //! Where only the scale of parameters is known, the curvature differs between directions, and the noise of minibatches is largest where the
-//! curvature is: about the largest curvature times the noise of a parameter. Steps that keep the excess of such directions small can make
-//! runs very long. They are then longer than they should be, and the draws have too large a variance there, by [`Measurement::excess`].
+//! curvature is: about the largest curvature times the noise of a parameter. If runs would be too long
+//! with steps that keep the excess of such directions small, steps are larger, and the variance there is too large by
+//! [`Measurement::excess`].
 
 use serde::{Deserialize, Serialize};
 
@@ -29,20 +30,21 @@ const MAX_SUPPLIED: f64 = 0.5;
 /// What an update costs beside its rows, in rows.
 const UPDATE_COST: f64 = 100.0;
 /// Draws, a relaxation time apart, for each effective one of the parameter that has the fewest: measured on eight posteriors, 2.5 gave 755 to 1,170
-/// of 1,000.
+/// of 1,000, so that 3.5 gives 1,000 or more.
 const DRAWS_PER_EFFECTIVE: f64 = 3.5;
 /// The same where only the scale of parameters is known, so that the effective sample size is about a tenth of the wanted one.
 const ROUGH_DRAWS_PER_EFFECTIVE: f64 = 0.25;
 
-/// What was measured around the mode, in coordinates in which the posterior is close to N(0, I). The variance of the noise of scores is in
-/// units of the posterior's standard deviations, for each parameter.
+/// What was measured around the mode, in coordinates in which the posterior is close to N(0, I); or, if `knows_only_scale`, at the starting
+/// points, in coordinates in which every parameter has scale 1. Noise is the variance of scores, in units of the posterior's variances, for each
+/// parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The noise of minibatches of the size that was asked for.
     pub minibatches: Vec<f64>,
     /// The noise of shards, for a chain that makes one update at each.
     pub shards: Vec<f64>,
-    /// The largest curvature at draws from N(0, I): 1 for a Gaussian posterior.
+    /// The largest curvature at draws from N(0, I) or at starting points: 1 for a Gaussian posterior in whitened coordinates.
     pub curvature: f64,
     /// The rows of the largest shard.
     pub rows: f64,
@@ -52,7 +54,7 @@ pub struct Measurement {
     pub shortened: f64,
 }
 
-/// Rows that a relaxation time may cost where only the scale is known: this many passes over the rows, or this many rows if that is more.
+/// Rows that a relaxation time, before [`ROUGH_RELAXATION`], may cost because of noise where only the scale is known: this many passes over the rows, or this many rows if that is more.
 const ROUGH_PASSES: f64 = 2.0;
 const ROUGH_ROWS: f64 = 200_000.0;
 /// How much longer chains then take to forget their state than the scale tells, because of directions that are wider than it.
@@ -64,16 +66,17 @@ impl Measurement {
         draws_of(ess, self.knows_only_scale)
     }
 
-    /// The relaxation time of chains for which it is `of_scale` where the posterior has the known scale.
+    /// The relaxation time of chains that would have `of_scale` if no direction were wider than the known scale.
     fn relaxation(&self, of_scale: f64) -> f64 {
         if self.knows_only_scale { ROUGH_RELAXATION * of_scale } else { of_scale }
     }
 
-    /// The largest variance over parameters, and the mean of that of minibatches alone, with minibatches of `batch` rows where they were
-    /// measured with `measured`, for chains that make `updates` updates at a shard before they leave it.
+    /// Two variances of the noise of scores with minibatches of `batch` rows, from those measured with `measured` rows: the largest over
+    /// parameters, of minibatches and shards together (times the largest curvature if only the scale is known), and the mean over parameters,
+    /// of minibatches alone. Chains make `updates` updates at a shard before they leave it.
     ///
     /// The force of a shard grows with the distance from the mode. Within a visit of τ updates it acts τ times in the same direction, and
-    /// changes what it acts on: to first order it widens a variance by 2τ − 1 times its own.
+    /// changes what it acts on: to first order it counts 2τ − 1 times what it would in a single update.
     fn largest_and_mean_noise(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
         // Variance of the mean of n of N rows, drawn without replacement.
         let variance = |batch: usize| (1.0 / batch as f64 - 1.0 / self.rows).max(0.0);
@@ -163,7 +166,8 @@ pub struct HamiltonianSteps {
     pub step: f64,
     /// V.
     pub friction: f64,
-    /// Half of ε times the variance of the scores of minibatches.
+    /// By how much less noise is added: half of ε times the mean variance of the scores of minibatches, plus delay times ε, at most half of the
+    /// friction.
     pub gradient_noise: f64,
     /// Steps in which a chain forgets its state.
     pub relaxation: f64,
@@ -177,7 +181,7 @@ pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<
     let of_batch = |batch: usize| hamiltonian_steps_of(measured, (batch, least), friction, delay);
     match measured.knows_only_scale {
         false => of_batch(measured.cheapest_batch(least, 1.0)),
-        // Where the curvature varies, it limits steps less than their noise does.
+        // Where only the scale is known, not only noise decides the step: it is computed for each size.
         true => of_batch(measured.batch_by_step(least, |batch| of_batch(batch).step)),
     }
 }
@@ -228,8 +232,8 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Lengths that were found for a run of given length: at most half of its updates are burn-in, and it has draws. Values in `given`,
-    /// burn-in and thinning, stay.
+    /// Lengths for a run of given length. Burn-in and thinning in `given` stay; what is not given is chosen so that at most half of the updates
+    /// are burn-in and a draw follows, where `given` allows it.
     pub fn within(self, updates: Option<u64>, given: (Option<u64>, Option<u64>)) -> Self {
         let Some(updates) = updates else { return self };
         let burn_in = given.0.unwrap_or(self.burn_in.min(updates / 2));

@@ -21,16 +21,16 @@ pub struct GviSettings {
     rounds: u64,
     /// Weight of the new factor in each step (ρ), above 0 and at most 1.
     damping: f64,
-    /// Whether the approximation is made in coordinates in which the posterior is close to a standard normal distribution, for models with a
-    /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and factors start
-    /// from the Gaussian around it instead of the prior.
+    /// Whether the mode of the posterior is found before the run, the approximation is made in coordinates in which the posterior is close to
+    /// a standard normal distribution, and factors start from the Gaussian around the mode instead of the prior. It has no effect on models
+    /// without a full matrix of curvature or with more than 1,000 parameters, or if no mode is found.
     whitened: bool,
     /// Covariance of the Gaussian: "full" or "diagonal".
     covariance: Covariance,
-    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
-    /// dimensions (default twice the number of parameters; with a diagonal covariance at most 200).
+    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), in total in more
+    /// dimensions, where they are random (default twice the number of parameters; with a diagonal covariance at most 200).
     nodes: Option<usize>,
-    /// Rows in a minibatch of the agent. By default all rows are used.
+    /// Rows in a minibatch of each agent. By default all rows are used.
     batch: Option<usize>,
     /// Number of draws from the Gaussian that make predictions and are kept in the result file.
     particles: usize,

@@ -235,7 +235,7 @@ impl Shared<'_> {
 pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Number => Ok(()),
-        _ => Err(ModelError::Target { needed: "numbers as targets, which import with --task regression makes of them" }),
+        _ => Err(ModelError::Target { needed: "numbers as targets: import the data again with --task regression" }),
     }
 }
 
@@ -246,9 +246,7 @@ pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
 pub fn needs_counts(data: &DataSchema) -> Result<(), ModelError> {
     match data.output {
         Output::Count => Ok(()),
-        _ => {
-            Err(ModelError::Target { needed: "counts as targets, which import with --task counts makes of numbers 0, 1, 2, ..." })
-        }
+        _ => Err(ModelError::Target { needed: "counts 0, 1, 2, ... as targets: import the data again with --task counts" }),
     }
 }
 

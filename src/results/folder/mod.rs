@@ -17,7 +17,7 @@ use super::error::{Result, ResultsError};
 use super::events::{self, Event, EventKind, events_file};
 use super::existing::{
     ExistingRun, checkpoint_file, config_file, damaged_checkpoint_file, first_config_file, has_checkpoint, late_checkpoint_file,
-    not_a_folder, previous_checkpoint_file, run_with_digest, tuning_copy_file, tuning_file,
+    not_a_folder, previous_checkpoint_file, refuse_folder_of_runs, run_with_digest, tuning_copy_file, tuning_file,
 };
 use super::failed_saves::FailedSaves;
 use super::grid::Grid;
@@ -233,11 +233,13 @@ impl RunFolder {
     /// is dropped.
     ///
     /// # Errors
-    /// When another job uses the folder, a file that identifies the run is missing, or the file system fails.
+    /// When another job uses the folder, a file that identifies the run is missing, the folder holds folders of other runs, or the file system
+    /// fails.
     pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
         if self.path.is_file() {
             return Err(not_a_folder(&self.path));
         }
+        refuse_folder_of_runs(&self.path)?;
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
         let mut lock = FolderLock::acquire(&self.path, &|text| self.warn(text))?;
         if let Some(lost) = &lock.lost {

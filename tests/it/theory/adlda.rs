@@ -440,7 +440,7 @@ fn invalid_problems_are_refused() {
     let mut recording = Recording::default();
     let method = AdLda { problem: wrong, settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut recording).unwrap_err().to_string();
-    assert!(fault.contains("the documents have a vocabulary of 9 words, the topics of 10"), "{fault}");
+    assert!(fault.contains("the vocabulary of the documents has 9 words, that of the topics has 10"), "{fault}");
     let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault =
         threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut Recording::default()).unwrap_err().to_string();

@@ -125,7 +125,7 @@ fn bad_folders_of_images_are_refused() {
         ),
         (vec![("a/1.png", good()), ("b/.x", vec![])], &["b: this class has no images"]),
         (vec![("a/1.png", good()), ("b/1.png", b"GIF89a".to_vec())], &["b/1.png: this is not a PNG file"]),
-        (vec![("a/1.png", good()), ("b/1.jpg", vec![])], &["b/1.jpg: this PNG file is cut short"]),
+        (vec![("a/1.png", good()), ("b/1.jpg", vec![])], &["b/1.jpg: this is not a PNG file, or it is cut short"]),
         (vec![("a/1.png", good()), ("b/1.png", damaged)], &["b/1.png: this"]),
         (vec![("a/1.png", good()), ("b/1.png", cut)], &["b/1.png: this"]),
         (vec![("a/1.png", good()), ("b/1.png", huge)], &["b/1.png: this is not a PNG file, or it is damaged"]),

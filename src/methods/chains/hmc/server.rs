@@ -16,7 +16,7 @@ pub const SAMPLE_STATS_GROUP: &str = "sample_stats";
 /// The sample statistics, under the names that ArviZ uses.
 pub const SAMPLE_STATS: [&str; 7] = ["lp", "energy", "acceptance_rate", "step_size", "n_steps", "tree_depth", "diverging"];
 
-/// The first step size that is tried in one dimension, in posterior standard deviations; in d dimensions it is d^(-1/4) times that.
+/// The first step size that is tried in one dimension, in units of the coordinates (posterior standard deviations if they are whitened); in d dimensions it is d^(-1/4) times that.
 const FIRST_STEP: f64 = 0.5;
 
 /// The state of all chains.
@@ -120,17 +120,17 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
         let shape = (self.state.chains.len(), dim);
         let positions = ArrayView2::from_shape(shape, &positions)?;
         let model = self.method.problem.model.as_ref();
-        let (mut densities, mut scores) = (vec![0.0; shape.0], Array2::zeros(shape));
-        model.log_prior(positions, &mut densities);
+        let (mut log_densities, mut scores) = (vec![0.0; shape.0], Array2::zeros(shape));
+        model.log_prior(positions, &mut log_densities);
         model.prior_score(positions, scores.view_mut());
         scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
         for agent in &response.reports {
-            densities.iter_mut().zip(&agent.report).for_each(|(density, loss)| *density -= loss);
+            log_densities.iter_mut().zip(&agent.report).for_each(|(log_density, loss)| *log_density -= loss);
         }
         for number in asked {
             let chain = number as usize;
-            let (density, score) = (densities[chain], scores.row(chain).iter().map(|value| value.f64()).collect());
-            let iteration = self.state.chains[chain].advance(density, score, &self.method.adaptation, cx)?;
+            let (log_density, score) = (log_densities[chain], scores.row(chain).iter().map(|value| value.f64()).collect());
+            let iteration = self.state.chains[chain].advance(log_density, score, &self.method.adaptation, cx)?;
             let Some(iteration) = iteration else { continue };
             self.state.steps += iteration.stats.steps;
             let is_draw = iteration.number >= self.method.adaptation.burn_in;

@@ -126,8 +126,8 @@ impl MethodSettings for PviSettings {
         match scores.columns().into_iter().all(|scores| scores.iter().any(|score| *score != 0.0)) {
             true => Ok(()),
             false => Err(KeyError::table(
-                "needs a prior that is not flat in any parameter, for gaussian_mean with prior_precision above 0: choose another prior, model \
-                 or method",
+                "needs a prior that is not flat in any parameter. Choose another prior, which gaussian_mean has with prior_precision above 0, or \
+                 another method",
             )),
         }
     }
