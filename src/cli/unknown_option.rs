@@ -12,10 +12,11 @@ pub(super) fn with_advice(mut error: clap::Error, typed: &[String], root: &Comma
     else {
         return error;
     };
-    let advice = advice(&option.clone(), typed, root, registry);
+    let option = option.clone();
+    let advice = advice(&option, typed, root, registry);
     let is_resumed = subcommands(typed, root).iter().any(|command| command.get_name() == "resume");
-    // `--step` is rather `--steps` there than a key.
-    let keeps_suggestion = is_resumed && error.get(ContextKind::SuggestedArg).is_some();
+    // `--step` is rather `--steps` there than a key; `--set` is not.
+    let keeps_suggestion = is_resumed && option != "--set" && error.get(ContextKind::SuggestedArg).is_some();
     let mut tips = match error.remove(ContextKind::Suggested) {
         Some(ContextValue::StyledStrs(tips)) => tips,
         _ => Vec::new(),

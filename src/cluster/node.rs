@@ -1,5 +1,6 @@
-//! The state machine of one rank: takes packets and results of work, returns packets and work; without threads or MPI. It
-//! reads the clock only to measure times.
+//! The state machine of one rank: takes packets and results of work, returns packets and work; without threads or MPI.
+//!
+//! It reads the clock only to measure times.
 
 mod saving;
 mod sums;

@@ -39,6 +39,14 @@ impl RunFile {
             },
             _ => ConfigError::Read { path: path.to_owned(), cause },
         })?;
+        let has_key = |line: &str| line.contains('=') || line.trim_start().starts_with('[');
+        let mut content = text.lines().filter(|line| !line.trim_start().starts_with('#')).peekable();
+        if content.peek().is_some_and(|line| line.contains(',')) && !content.any(has_key) {
+            return Err(ConfigError::NotARunFile {
+                path: path.to_owned(),
+                found: "no run file but probably a table: `mpibayes import` makes a dataset of it, and `mpibayes init METHOD` writes a run file",
+            });
+        }
         let not_toml = |cause: toml::de::Error| {
             let line = cause.span().map_or(1, |span| line_of(&text, span.start));
             let typed = text.lines().nth(line - 1).unwrap_or_default().trim();

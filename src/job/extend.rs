@@ -149,7 +149,11 @@ fn longer_run(
     }
     let every = evaluation_interval(run.evaluate.every, method.estimate(agents, 1).rounds);
     let config = with_length(run, key, longer, every)?;
-    let longer = Run::from_toml(&config, registry)?;
+    // The length was typed: nothing is wrong with what is stored.
+    let longer = Run::from_toml(&config, registry).map_err(|error| match error {
+        ConfigError::Stored(errors) => ConfigError::Settings(errors),
+        error => error,
+    })?;
     // Nothing is changed before all of this is known to fit.
     let data = open(run)?;
     folder_use(&Run::Table(run.clone()), data.as_ref().map(|data| (data.path(), data.digest())), folder, registry)?;

@@ -160,7 +160,7 @@ pub(super) fn check_unchanged(kept: &ExistingRun, folder: &Path, registry: &Regi
         // The result file is that of the shorter run.
         [&mut before, &mut now].into_iter().for_each(|keys| remove_length(keys, key));
     }
-    match first_difference("", &before, &now) {
+    match differences("", &before, &now).into_iter().next() {
         Some(Difference { key, there: before, here: now }) => Err(changed(format!("{key} was {before}, and is {now}"))),
         None => Ok(()),
     }
@@ -260,10 +260,21 @@ fn difference(
             let name = keys.get(section).and_then(|table| table.get("name"));
             toml::Table::from_iter(name.map(|name| ("name".to_owned(), name.clone())))
         };
-        first_difference(&format!("{section}."), &name(&there), &name(&here))
+        differences(&format!("{section}."), &name(&there), &name(&here)).pop()
     });
-    Ok(other_name.or_else(|| first_difference("", &there, &here)).map(|differs| differs.to_string()))
+    if let Some(other_name) = other_name {
+        return Ok(Some(other_name.to_string()));
+    }
+    let all = differences("", &there, &here);
+    let mut named: Vec<String> = all.iter().take(MOST_NAMED).map(Difference::to_string).collect();
+    if all.len() > named.len() {
+        named.push(format!("and {} more", all.len() - named.len()));
+    }
+    Ok((!named.is_empty()).then(|| named.join("; ")))
 }
+
+/// The differences between two runs that are named.
+const MOST_NAMED: usize = 3;
 
 /// The keys of two runs that decide the results.
 fn comparable_keys(a: &Run, b: &Run) -> Result<(toml::Table, toml::Table), JobError> {
@@ -333,17 +344,16 @@ impl std::fmt::Display for Difference {
     }
 }
 
-fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<Difference> {
-    kept.keys().chain(here.keys()).find_map(|key| {
-        let text = |value: Option<&toml::Value>| value.map_or_else(|| "not set".to_owned(), ToString::to_string);
-        match (kept.get(key), here.get(key)) {
-            (kept, here) if kept == here => None,
-            (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => {
-                first_difference(&format!("{path}{key}."), kept, here)
-            }
-            (kept, here) => Some(Difference { key: format!("{path}{key}"), there: text(kept), here: text(here) }),
-        }
+/// The keys whose values differ.
+fn differences(path: &str, kept: &toml::Table, here: &toml::Table) -> Vec<Difference> {
+    let text = |value: Option<&toml::Value>| value.map_or_else(|| "not set".to_owned(), ToString::to_string);
+    let keys = kept.keys().chain(here.keys().filter(|key| !kept.contains_key(*key)));
+    keys.flat_map(|key| match (kept.get(key), here.get(key)) {
+        (kept, here) if kept == here => Vec::new(),
+        (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => differences(&format!("{path}{key}."), kept, here),
+        (kept, here) => vec![Difference { key: format!("{path}{key}"), there: text(kept), here: text(here) }],
     })
+    .collect()
 }
 
 #[cfg(test)]
@@ -403,6 +413,12 @@ mod tests {
             let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();
             assert!(found.starts_with(message), "{found}");
         }
+        let several =
+            differs(CONFIG, &format!("{CONFIG}rounds = 3\nsteps = 7\nbatch = 9\n[evaluate]\nevery = 2\n")).unwrap().unwrap();
+        assert!(
+            several.contains("evaluate.every is not set there, 2 here; method.batch is ") && several.ends_with("; and 1 more"),
+            "{several}"
+        );
     }
 
     /// What is said of the folder of a run with one configuration whose result file has another.

@@ -1,4 +1,4 @@
-//! A model in other coordinates, in which its posterior is close to a standard normal distribution or in which at least every parameter has the same scale.
+//! A model in other coordinates, in which its posterior is close to a standard normal distribution, or every parameter has the same scale.
 
 use super::batch::Batch;
 use super::model::{CurvatureSupport, Model, Output, Part};

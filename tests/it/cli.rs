@@ -6,6 +6,7 @@ use crate::harness::Cli;
 use crate::launcher::{self, Ended};
 use mpibayes::cluster::record::Row;
 use mpibayes::results::{RunInfo, write_run};
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 /// Runs the program with the variables of Open MPI for a rank of a job of three.
@@ -122,6 +123,14 @@ fn arguments_that_are_not_run_files_are_refused() {
     cli.write("data.h5", b"\x89HDF\xff\xfe");
     cli.refuse("run runs --output x", &["runs is a folder", "mpibayes resume"]);
     cli.refuse("run data.h5 --output x", &["data.h5 is not text in UTF-8", "mpibayes init"]);
+    cli.write("a.csv", "x,y\n1,2\n");
+    cli.refuse("check a.csv", &["a.csv is no run file but probably a table: `mpibayes import`"]);
+    // An argument that is not UTF-8 causes no panic, beside an unknown option either.
+    for (option, code) in [(None, 1), (Some("--nonsense"), 2)] {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+        let ended = program.arg("run").arg(std::ffi::OsStr::from_bytes(b"caf\xe9.toml")).args(option).output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+    }
 }
 
 #[test]

@@ -167,12 +167,27 @@ fn what_a_text_may_be(field: &str, ImportHint { column, may_be_missing }: &Impor
     };
     let date = match parse_date(field) {
         Some(_) => format!("read this column as dates with --date {column}, "),
+        None if looks_like_date(field) => "if it is a date, write it as 2024-02-29; else ".into(),
+        None if looks_like_amount(field) => "if it is a number with a unit, write the number alone; else ".into(),
         None => String::new(),
     };
     format!(
         "{shown:?} is not a number: {missing}{date}make indicators of this column with --categorical {column}, or effects \
          of groups with --group {column}, or leave it out with --drop {column}"
     )
+}
+
+/// Whether a field is three numbers with points, slashes or hyphens between, as in 31/12/2024.
+fn looks_like_date(field: &str) -> bool {
+    let is_number = |part: &str| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    ['.', '/', '-'].iter().any(|separator| field.split(*separator).count() == 3 && field.split(*separator).all(is_number))
+}
+
+/// Whether a field is a number with a sign or a word before or after it, as in $100 or 30 kg.
+fn looks_like_amount(field: &str) -> bool {
+    let unit = |character: char| !character.is_ascii_digit() && !"+-.".contains(character);
+    let number = field.trim_start_matches(unit).trim_end_matches(unit);
+    number.parse::<f64>().is_ok() && (field.contains(' ') || field.contains(['$', '€', '£', '%']))
 }
 
 /// Parses the finite number at the start of these bytes; returns it and its length. The result has the same bits as that of `str::parse`,
@@ -223,4 +238,26 @@ pub(crate) fn shortened(field: &str) -> String {
 /// A field as text.
 pub(crate) fn text(field: &[u8]) -> std::result::Result<&str, String> {
     std::str::from_utf8(field).map_err(|_| NOT_UTF8.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_text_may_be_is_said_first() {
+        let hint = ImportHint { column: "x", may_be_missing: false };
+        for (field, says) in [
+            ("31/12/2024", "if it is a date, write it as 2024-02-29; else make"),
+            ("1.2.24", "if it is a date"),
+            ("2024-02-29", "read this column as dates with --date x"),
+            ("30 kg", "if it is a number with a unit, write the number alone; else make"),
+            ("$100", "if it is a number with a unit"),
+            ("north", "is not a number: make indicators"),
+            ("a/b/c", "is not a number: make indicators"),
+        ] {
+            let said = what_a_text_may_be(field, &hint);
+            assert!(said.contains(says), "{said}");
+        }
+    }
 }

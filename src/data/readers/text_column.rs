@@ -146,7 +146,7 @@ mod tests {
         says("id,date\n1,2024\n", Some("day"), "there is no column day; the columns are id, date");
         says("id,id\n1,2\n", Some("id"), "several columns are named id");
         says("id,date\n1,2024\n\n2,2025\n", Some("date"), "line 3: this line is blank");
-        says("id,date\n1,2024\n2\n", Some("date"), "line 3: 1 fields, but the header has 2: make all lines alike");
+        says("id,date\n1,2024\n2\n", Some("date"), "line 3: 1 field, but the header has 2: make all lines alike");
         says("id,text,date\n1,\"Hello,2024\n2,\"World,2024\n", Some("date"), "text follows a closing quote");
         says("", None, "empty");
         says("\n\n", None, "the file has only blank lines");
