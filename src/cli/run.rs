@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     launch(registry, Some(&output), &args.one.job, read, |run, ranks| carry_out(run, registry, ranks, &output, &args.one))
 }
 
-/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`. If the job saves a run in `folder`,
+/// Reads the run with `read` on rank 0, sends it to all ranks, and calls `carry_out` on each. If the job saves a run in `folder`,
 /// that folder keeps a note of what ends the job early.
 ///
 /// # Errors
@@ -126,7 +126,8 @@ pub(super) fn launch(
     });
     let code = match outcome {
         Ok(code) => code,
-        // All ranks know of it and leave together; one of them says so. The launcher may end those that leave last.
+        // All ranks know of it and leave together; one of them says so. The launcher may kill those that leave
+        // last: `end` keeps them from reporting that.
         Err(error @ JobError::OnSomeRank(_)) => {
             termination::end();
             if is_root {
@@ -165,7 +166,7 @@ pub(super) fn carry_out(
     if let Some(path) = &args.timeline {
         let is_writable =
             if ranks.is_root() { output_file::check_replaces_same_kind(path, Timeline::BEGIN, "a timeline") } else { Ok(()) };
-        // All ranks begin together.
+        // Only rank 0 checks the file; if it fails, no rank may begin.
         ranks.agree(is_writable.map_err(|error| JobError::Output(format!("--timeline {error:#}"))))?;
         folder.keep_timeline(Arc::new(Timeline::new(ranks.count())));
     }

@@ -221,12 +221,12 @@ impl<'a> Hints<'a> {
     }
 }
 
-/// The dotted name of a key, such as `method.draws`, if a run file can have it.
+/// The dotted name of a key, such as `method.draws`, if a run file can have it; none for keys of `[cluster.collectives]`.
 pub(crate) fn dotted_key(key: &str, registry: &Registry) -> Option<String> {
     if key == "data" {
         return Some("data.file".into());
     }
-    // Sections that every run file has, then those of models and methods; keys of models are typed more often where both have one.
+    // Where a model and a method both have the key, that of the model is meant more often.
     let sections = registry.documentation();
     let of = |kind: &str| {
         let is_of_kind = |name: &str| name.split(' ').next() == Some(kind);

@@ -31,23 +31,23 @@ pub struct ForestRow {
     pub center: f64,
     /// The ends of the interval.
     pub interval: [f64; 2],
-    /// These numbers in words, to the right of the row if there is one series.
+    /// These numbers as text, to the right of the row if there is one series.
     pub numbers: String,
 }
 
 /// A forest plot with this label of the values; ratios have a logarithmic axis. Several series share the rows of the same name, each with
-/// its color and below the series before. `None` without rows.
+/// its color and below the series before. `None` if no row can be drawn.
 pub fn forest(title: &str, label: &str, interval: &str, are_ratios: bool, all: &[ForestSeries]) -> Option<Figure> {
     let at = |value: f64| if are_ratios { value.ln() } else { value };
     let is_drawable =
         |row: &&ForestRow| [row.center, row.interval[0], row.interval[1]].into_iter().all(|value| drawable(at(value)));
     let names: BTreeSet<&str> = all.iter().flat_map(|one| &one.rows).map(|row| row.name.as_str()).collect();
-    if names.is_empty() {
-        return None;
-    }
     let mut seen = BTreeSet::new();
     let drawn = all.iter().flat_map(|one| &one.rows).filter(is_drawable).map(|row| row.name.as_str());
     let shown: Vec<&str> = drawn.filter(|name| seen.insert(*name)).take(MOST).collect();
+    if shown.is_empty() {
+        return None;
+    }
     let height = |place: usize| (shown.len() - 1 - place) as f64;
     let row_height = ROW + SERIES * (all.len() - 1) as f64;
     let neutral = at(if are_ratios { 1.0 } else { 0.0 });

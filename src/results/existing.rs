@@ -47,7 +47,7 @@ pub(super) fn tuning_file(folder: &Path) -> PathBuf {
     folder.join("tuning.bin")
 }
 
-/// Its copy: a run cannot be resumed without it.
+/// A copy of that file, because a run cannot be resumed without it.
 pub(super) fn tuning_copy_file(folder: &Path) -> PathBuf {
     folder.join("tuning.copy.bin")
 }
@@ -171,7 +171,7 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
         Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
             path: folder.to_owned(),
             what: format!(
-                "there is a config.toml, but no {DIGEST_FILE} that identifies the data of its run: choose another --output"
+                "there is a config.toml, but {DIGEST_FILE}, which identifies the data of its run, is missing or empty: choose another --output"
             ),
         }),
         Ok(config) => {
@@ -186,7 +186,10 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
         Err(_) if holds_results => Err(ResultsError::Content {
             path: folder.to_owned(),
-            what: "the config.toml of the run in this folder is missing: restore it, or choose another --output. `mpibayes summary` still reads the results".into(),
+            what: format!(
+                "the config.toml of the run in this folder is missing: restore it, or choose another --output{}",
+                if results.is_some() { ". `mpibayes summary` still reads the results" } else { "" }
+            ),
         }),
         Err(_) => refuse_folder_of_runs(folder).map(|()| None),
     }

@@ -140,7 +140,7 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(config_file(place.path()), "# mine\n").unwrap();
     let message = RunFolder::new(place.path(), std::time::Duration::MAX, Reporting::Quiet).claim().unwrap_err().to_string();
-    assert!(message.contains("there is a config.toml, but no data.digest") && message.contains("--output"), "{message}");
+    assert!(message.contains("there is a config.toml, but data.digest") && message.contains("--output"), "{message}");
     assert_eq!(std::fs::read_to_string(config_file(place.path())).unwrap(), "# mine\n");
 }
 

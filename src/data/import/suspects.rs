@@ -126,7 +126,7 @@ impl Suspects {
     /// Adds a training row.
     pub(crate) fn add(&mut self, values: &[f64], label: &str) {
         self.columns.iter_mut().zip(values).for_each(|(column, &value)| column.add(value));
-        let is_looked_at = self.target.is_whole || self.task == Task::Classification;
+        let is_looked_at = self.target.is_whole || self.target.is_constant || self.task == Task::Classification;
         if self.has_text_label || !is_looked_at {
             return;
         }
@@ -158,12 +158,12 @@ impl Suspects {
                  the column of labels with --label"
             ));
         }
-        let Values { different, largest, .. } = &self.target;
-        if self.task != Task::Classification && different.len() == 1 {
+        if self.task != Task::Classification && !self.has_text_label && self.target.is_constant && self.target.first.is_some() {
             warnings.push(
                 "the target is the same in all training rows: if this is a mistake, name another column with --label".into(),
             );
         }
+        let Values { different, largest, .. } = &self.target;
         if self.target.are_whole() {
             let count = different.len();
             match self.task {
@@ -391,6 +391,14 @@ mod tests {
         for text in [0, 50] {
             let label = |row| if row == text { "high".to_owned() } else { (row as f64 / 8.0).to_string() };
             assert!(warnings(Task::Classification, &columns[4..5], label).is_empty());
+        }
+        // Targets that are all the same, and some that only begin alike or with decimals.
+        let found = warnings(Task::Regression, &columns[4..5], |_| "2.5".to_owned());
+        assert!(found.len() == 1 && found[0].contains("the target is the same in all training rows"), "{found:?}");
+        for label in
+            [|row: u64| (row as f64 + 1.5).to_string(), |row: u64| if row < 90 { "2.5".to_owned() } else { "3".to_owned() }]
+        {
+            assert!(warnings(Task::Regression, &columns[4..5], label).is_empty());
         }
         // A negative target after many others.
         let found =

@@ -168,7 +168,7 @@ impl<F: Real> Model<F> for Network {
         self.likelihood.output()
     }
 
-    /// W_l ~ N(0, 1/(inputs + 1)) and biases 0, because a draw from the prior would be a saturated network. g = 0; the DSVGD authors'
+    /// W_l ~ N(0, 1/(inputs + 1)) and biases 0, because the outputs of a network drawn from the prior would be much too large. g = 0; the DSVGD authors'
     /// code uses −log of the mean squared error of such a network on training rows, which is near −log 1.5 for standardized targets.
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
         let theta = flat_mut(theta);

@@ -59,10 +59,10 @@ pub struct DsgldSettings {
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
     /// `"rotating"` (one group of chains makes visits in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
     pub schedule: Schedule,
-    /// Updates of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 1000.
+    /// Updates at the start of each chain that are left out. Default: ten relaxation times with `step = "auto"`, otherwise 1000.
     pub burn_in: Option<u64>,
-    /// Keep every `thin`-th update after burn-in; 0 keeps no draws. If it shares a factor with `trajectory`, draws cluster at the ends of
-    /// visits. With annealed steps, early and late draws have the same weight. Default: the relaxation time, in which autocorrelations fall
+    /// Keep every `thin`-th update after burn-in; 0 keeps no draws. If it shares a factor with `trajectory`, draws are always taken at the same
+    /// few places of a visit. With annealed steps, early and late draws have the same weight. Default: the relaxation time, in which autocorrelations fall
     /// to 1/e, with `step = "auto"`, otherwise 7.
     pub thin: Option<u64>,
     /// Whether posterior means and standard deviations are computed from all updates after burn-in, weighted by step size, without
@@ -80,7 +80,7 @@ pub struct DsgldSettings {
     pub coupling: Vec<AveragingPhase>,
     /// Whether averaged chains get back the variance that averaging removes. Requires `trajectory = 1`; draws are states before averaging.
     pub noise_correction: bool,
-    /// Whether chains travel through the server, as in Algorithm 1 of the paper. Doubles the traffic.
+    /// Whether chains travel through the server, as in Algorithm 1 of Ahn, Shahbaba and Welling (2014). Doubles the traffic.
     pub through_server: bool,
     /// Number of the latest states that predictions are averaged over when a round is evaluated.
     pub evaluation_window: usize,
@@ -126,7 +126,7 @@ impl DsgldSettings {
         self.rounds.unwrap_or(1000)
     }
 
-    /// Updates of each chain before its first draw.
+    /// Updates at the start of each chain that are left out.
     pub fn burn_in(&self) -> u64 {
         self.burn_in.unwrap_or(1000)
     }
@@ -160,7 +160,7 @@ impl DsgldSettings {
         }
     }
 
-    /// τ_s at the start of the run.
+    /// τ_s of `trajectory`, which holds until the first of `plans`.
     pub(super) fn updates_per_visit(&self, agents: u32) -> Result<UpdatesPerVisit, KeyError> {
         self.check_agents(agents)?;
         Ok(UpdatesPerVisit::new(match &self.trajectory {
@@ -186,7 +186,7 @@ impl DsgldSettings {
         1 + (share * self.rounds() as f64) as u64
     }
 
-    /// τ_s in the first round: one number for all agents, or one for each.
+    /// τ_s of `trajectory`, which holds until the first of `plans`: one number for all agents, or one for each.
     pub(super) fn initial_updates_per_visit(&self) -> &[f64] {
         match &self.trajectory {
             Trajectory::Same(updates) => std::slice::from_ref(updates),
