@@ -41,8 +41,8 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
-    let command = init::list_names(with_negative_numbers(Cli::command()), registry);
-    let cli = match command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let mut command = init::list_names(with_negative_numbers(Cli::command()), registry);
+    let cli = match command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,
         // it would kill the process that is about to print the usage error.

@@ -13,8 +13,9 @@ pub(super) fn with_advice(mut error: clap::Error, typed: &[String], root: &Comma
         return error;
     };
     let option = option.clone();
-    let advice = advice(&option, typed, root, registry);
-    let is_resumed = subcommands(typed, root).iter().any(|command| command.get_name() == "resume");
+    let path = subcommands(typed, root);
+    let advice = advice(&option, &path, registry);
+    let is_resumed = path.iter().any(|command| command.get_name() == "resume");
     // `--step` is rather `--steps` there than a key; `--set` is not.
     let keeps_suggestion = is_resumed && option != "--set" && error.get(ContextKind::SuggestedArg).is_some();
     let mut tips = match error.remove(ContextKind::Suggested) {
@@ -32,8 +33,8 @@ pub(super) fn with_advice(mut error: clap::Error, typed: &[String], root: &Comma
     error
 }
 
-fn advice(option: &str, typed: &[String], root: &Command, registry: &Registry) -> Option<String> {
-    let path = subcommands(typed, root);
+/// What to type instead of an option that the last of these subcommands does not have.
+fn advice(option: &str, path: &[&Command], registry: &Registry) -> Option<String> {
     let here = *path.last()?;
     let name = option.trim_start_matches('-');
     let has_output = here.get_arguments().any(|argument| argument.get_long() == Some("output"));
@@ -45,8 +46,7 @@ fn advice(option: &str, typed: &[String], root: &Command, registry: &Registry) -
         ("run" | "check" | "sweep" | "scale", Some(key)) => {
             return Some(format!("settings are keys of the run file; --set {key}=VALUE replaces one"));
         }
-        ("resume", Some(_)) => return Some(OWN_SETTINGS.into()),
-        ("resume", None) if name == "set" => return Some(OWN_SETTINGS.into()),
+        ("resume", key) if key.is_some() || name == "set" => return Some(OWN_SETTINGS.into()),
         _ => {}
     }
     // The formats of `import` have options of their own.

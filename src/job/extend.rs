@@ -6,7 +6,7 @@ use super::prepare::{RELATIVE_PATH, open};
 use super::recalibrate::RECALIBRATION;
 use super::resume::{check_unchanged, folder_use};
 use super::whole_checkpoint::check_checkpoint;
-use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf, evaluation_interval};
+use crate::config::{ConfigError, Registry, Run, RunFileKind, RunOf, evaluation_interval, stored_table};
 use crate::log;
 use crate::methods::{Corpus, Length, Table};
 use crate::results::{ExistingRun, Reporting, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
@@ -77,8 +77,7 @@ fn refuse_missing_data(folder: &Path, run: &Run) -> Result<(), JobError> {
 
 /// A configuration whose data are in this file.
 fn with_data(config: &str, file: &Path) -> Result<String, JobError> {
-    let mut config: toml::Table =
-        config.parse().map_err(|error| ConfigError::Choice(format!("the configuration of the run: {error}")))?;
+    let mut config = stored_table(config)?;
     let Some(toml::Value::Table(data)) = config.get_mut("data") else {
         return Err(ConfigError::Choice("--data: this run has no data".into()).into());
     };

@@ -129,6 +129,7 @@ pub fn check_writable(folder: &Path) -> Result<()> {
 /// # Errors
 /// If the folder is a file, cannot be read, has only a part of the files that identify a run, or holds folders of other runs.
 pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
+    refuse_folder_of_runs(folder)?;
     match fs::read_to_string(digest_file(folder)) {
         Ok(data_digest) => run_with_digest(folder, &data_digest),
         Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
@@ -191,7 +192,7 @@ pub(super) fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option
                 if results.is_some() { ". `mpibayes summary` still reads the results" } else { "" }
             ),
         }),
-        Err(_) => refuse_folder_of_runs(folder).map(|()| None),
+        Err(_) => Ok(None),
     }
 }
 
@@ -210,8 +211,6 @@ pub(super) fn refuse_folder_of_runs(folder: &Path) -> Result<()> {
 
 /// Whether folders in this one hold runs.
 fn holds_runs(folder: &Path) -> bool {
-    let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    folders
-        .into_iter()
-        .any(|folder| result_file(&folder).exists() || config_file(&folder).exists() && digest_file(&folder).exists())
+    let mut folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders.any(|folder| result_file(&folder).exists() || config_file(&folder).exists() && digest_file(&folder).exists())
 }

@@ -119,12 +119,9 @@ pub(super) fn columns(
     };
     ensure!(
         features == count,
-        "{}: the table has {}, but the run has {count}: {advice}",
+        "{}: the table has {} of features, but the run has {count}: {advice}",
         path.display(),
-        match features {
-            1 => "1 column of features".to_owned(),
-            n => format!("{n} columns of features"),
-        },
+        crate::text::counted(features, "column"),
     );
     if has_names {
         let order = wanted.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
