@@ -1,15 +1,10 @@
 //! What is wrong with a line that is not TOML, and how to write it instead.
 
 use super::overrides::{TOO_LARGE, is_too_large};
+use std::borrow::Cow;
 
 /// What is said of a number with a decimal comma or with separated thousands.
 const NUMBER_WITH_COMMA: &str = "numbers have a point and no commas: 0.5, 1000";
-
-/// What is said of a text with other quotes.
-const STRAIGHT_QUOTES: &str = "texts have straight quotes";
-
-/// What is said of a text without quotes.
-const QUOTES_ARE_MISSING: &str = "texts have quotes";
 
 /// Quotes that TOML does not know.
 const QUOTES: [char; 5] = ['“', '”', '„', '‘', '’'];
@@ -21,41 +16,38 @@ fn value_of(line: &str) -> &str {
 
 /// A sentence on the line of which the parser said this.
 pub(super) fn explain(line: &str, parser: &str) -> String {
-    let line_of_toml = without_comment(line);
-    let value = value_of(line_of_toml);
-    let sentence = match sentence(line_of_toml, parser) {
-        STRAIGHT_QUOTES => format!("texts have straight quotes: \"{}\"", value.trim_matches(QUOTES)),
-        QUOTES_ARE_MISSING => {
-            let text = value.trim_end_matches(',');
-            // Only single quotes keep a backslash.
-            let quote = if text.contains('\\') { '\'' } else { '"' };
-            format!("texts have quotes: {quote}{text}{quote}")
-        }
-        sentence => sentence.replace('\n', " "),
-    };
+    let sentence = sentence(without_comment(line), parser).replace('\n', " ");
     if line.is_empty() { sentence } else { format!("{sentence} (the line reads: {line})") }
 }
 
-fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
+/// What to say of a text without quotes.
+fn quotes_are_missing(value: &str) -> String {
+    let text = value.trim_end_matches(',');
+    // Only single quotes keep a backslash.
+    let quote = if text.contains('\\') { '\'' } else { '"' };
+    format!("texts have quotes: {quote}{text}{quote}")
+}
+
+fn sentence<'a>(line: &str, parser: &'a str) -> Cow<'a, str> {
     let value = value_of(line);
     let says = |words: &str| parser.contains(words);
     if line.starts_with("//") || value.contains(" //") && !value.contains(['"', '\'']) {
-        return "comments begin with #, not //";
+        return "comments begin with #, not //".into();
     }
     if has_number_with_comma(value) {
-        return NUMBER_WITH_COMMA;
+        return NUMBER_WITH_COMMA.into();
     }
     // The line may be the one after an array or a table that was not closed.
     if says("missing comma") || says("must be quoted") && value.starts_with(['[', '{']) && entries(value).any(are_numbers) {
-        return "a comma is missing before this, or the array or table above has no `]` or `}` at its end";
+        return "a comma is missing before this, or the array or table above has no `]` or `}` at its end".into();
     }
     if says("inline table") && line.starts_with('[') {
-        return "the table above has no `}` at its end";
+        return "the table above has no `}` at its end".into();
     }
     if says("array") || says("inline table") {
-        return parser;
+        return parser.into();
     }
-    if line.ends_with('=') && value.is_empty() {
+    let known = if line.ends_with('=') && value.is_empty() {
         "there is no value after `=`"
     } else if is_too_large(value) {
         TOO_LARGE
@@ -71,7 +63,7 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
     } else if says("leading zero") {
         "a number has no 0 before its other digits: write 1, not 01"
     } else if value.starts_with(QUOTES) {
-        STRAIGHT_QUOTES
+        return format!("texts have straight quotes: \"{}\"", value.trim_matches(QUOTES)).into();
     } else if value.starts_with(['"', '\'']) && (says("string") || says("escaped")) {
         "the text has no quote at its end, or a `\\` in it, which is written `\\\\`"
     } else if ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word) && value != *word) {
@@ -90,10 +82,11 @@ fn sentence<'a>(line: &str, parser: &'a str) -> &'a str {
     } else if value.starts_with(|first: char| first.is_ascii_digit()) && value.contains(' ') {
         "there is more than one value"
     } else if is_text(value) {
-        QUOTES_ARE_MISSING
+        return quotes_are_missing(value).into();
     } else {
         parser
-    }
+    };
+    known.into()
 }
 
 /// The line up to a `#` that is not within quotes.

@@ -3,6 +3,7 @@
 use super::lanes::{LANES, Lanes};
 use crate::number::Real;
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
+use std::ops::Range;
 
 /// A grid of pixels in an image: every pixel, or every other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,11 @@ impl Correlation {
     /// The number of input numbers that an output pixel reads.
     pub fn window_len(&self) -> usize {
         self.runs.len() * self.run_len
+    }
+
+    /// Whether a row of outputs reads a run in each of three adjacent rows of the input grid, so that three rows share each of these.
+    fn shares_rows(&self) -> bool {
+        self.runs == [0, self.input.row_step, 2 * self.input.row_step]
     }
 
     /// Computes the sums for images of these lengths. `filters` has sixteen weights for each input of a pixel, block by block. With `add`,
@@ -86,7 +92,6 @@ impl<F: Real> SimdKernel for Call<'_, F> {
     fn compute<U: SimdLevel>(mut self) {
         let mut block = 0;
         while block < self.plan.blocks {
-            // With AVX-512, each input number that is loaded serves two blocks.
             if U::WIDE && block + 2 <= self.plan.blocks {
                 self.blocks::<U, 2>(block);
                 block += 2;
@@ -107,11 +112,113 @@ impl<F: Real> Call<'_, F> {
         let filters: [&[[F; LANES]]; V] = std::array::from_fn(|v| &self.filters[(block + v) * inputs..][..inputs]);
         let images = self.input.chunks_exact(self.input_len).zip(self.output.chunks_exact_mut(self.output_len));
         for (input, output) in images {
-            for row in 0..plan.rows {
-                let input = &input[plan.input.first + row * plan.input.row_step..];
-                let output = &mut output[plan.output.first + row * plan.output.row_step + block * LANES..];
-                Row { plan, input, filters, output, add: self.add }.compute::<U>();
+            let (input, output) = (&input[plan.input.first..], &mut output[plan.output.first + block * LANES..]);
+            let image = Image { plan, input, filters, output, add: self.add };
+            // With AVX-512, each input number that is loaded serves two blocks, or three rows of outputs.
+            if U::WIDE && V == 1 && size_of::<F>() == 4 && plan.shares_rows() && plan.rows > 2 {
+                image.compute_three_rows_at_once::<U>();
+            } else {
+                image.compute_row_by_row::<U>();
             }
+        }
+    }
+}
+
+/// `V` blocks of channels of an image.
+struct Image<'a, F, const V: usize> {
+    plan: &'a Correlation,
+    /// From the first pixel of the grid on.
+    input: &'a [F],
+    filters: [&'a [[F; LANES]]; V],
+    /// From the first pixel of the grid on.
+    output: &'a mut [F],
+    add: bool,
+}
+
+impl<F: Real, const V: usize> Image<'_, F, V> {
+    #[inline(always)]
+    fn compute_row_by_row<U: SimdLevel>(mut self) {
+        for row in 0..self.plan.rows {
+            self.row::<U>(row, 0..self.plan.runs.len());
+        }
+    }
+
+    /// Computes the sums of these runs of a row; those that do not begin with the first run continue the sums of the output.
+    #[inline(always)]
+    fn row<U: SimdLevel>(&mut self, row: usize, runs: Range<usize>) {
+        let Self { plan, filters, .. } = *self;
+        let input = &self.input[row * plan.input.row_step..];
+        let output = &mut self.output[row * plan.output.row_step..];
+        let add = self.add || runs.start > 0;
+        Row { plan, runs, input, filters, output, add }.compute::<U>();
+    }
+
+    /// Passes over the rows of the input, each of which is the last run of a row of outputs, the middle run of the next, and the first run of
+    /// the one after. All sums are made in the same order as row by row.
+    #[inline(always)]
+    fn compute_three_rows_at_once<U: SimdLevel>(mut self) {
+        let plan = self.plan;
+        let last = plan.rows - 1;
+        self.row::<U>(0, 0..2);
+        self.row::<U>(1, 0..1);
+        let mut column = 0;
+        while column < plan.columns {
+            column += match plan.columns - column {
+                8.. => self.columns::<U, 8>(column),
+                4.. => self.columns::<U, 4>(column),
+                2.. => self.columns::<U, 2>(column),
+                _ => self.columns::<U, 1>(column),
+            };
+        }
+        self.row::<U>(last - 1, 2..3);
+        self.row::<U>(last, 1..3);
+    }
+
+    /// Adds all runs that three rows share at `P` columns, and returns their number.
+    #[inline(always)]
+    fn columns<U: SimdLevel, const P: usize>(&mut self, column: usize) -> usize {
+        let plan = self.plan;
+        let filters: [&[[F; LANES]]; 3] = std::array::from_fn(|row| &self.filters[0][(2 - row) * plan.run_len..][..plan.run_len]);
+        let mut sums = [self.load::<P>(0, column), self.load(1, column), [Lanes::zero(F::zero()); P]];
+        for last in 2..plan.rows {
+            if self.add {
+                sums[2] = self.load(last, column);
+            }
+            let input = &self.input[last * plan.input.row_step + column * plan.input.step..];
+            let inputs: [&[F]; P] = std::array::from_fn(|pixel| &input[pixel * plan.input.step..][..plan.run_len]);
+            for place in 0..plan.run_len {
+                for pixel in 0..P {
+                    for row in 0..3 {
+                        sums[row][pixel].add_product::<U>(inputs[pixel][place], &filters[row][place]);
+                    }
+                }
+            }
+            self.store(last - 2, column, &sums[0]);
+            sums = [sums[1], sums[2], [Lanes::zero(F::zero()); P]];
+        }
+        self.store(plan.rows - 2, column, &sums[0]);
+        self.store(plan.rows - 1, column, &sums[1]);
+        P
+    }
+
+    /// The outputs of `P` pixels from here on.
+    #[inline(always)]
+    fn load<const P: usize>(&self, row: usize, column: usize) -> [Lanes<F>; P] {
+        let Grid { step, row_step, .. } = self.plan.output;
+        let output = &self.output[row * row_step + column * step..];
+        let mut sums = [Lanes::zero(F::zero()); P];
+        for (pixel, sums) in sums.iter_mut().enumerate() {
+            sums.0.copy_from_slice(&output[pixel * step..][..LANES]);
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn store<const P: usize>(&mut self, row: usize, column: usize, sums: &[Lanes<F>; P]) {
+        let Grid { step, row_step, .. } = self.plan.output;
+        let output = &mut self.output[row * row_step + column * step..];
+        for (pixel, sums) in sums.iter().enumerate() {
+            output[pixel * step..][..LANES].copy_from_slice(&sums.0);
         }
     }
 }
@@ -119,6 +226,8 @@ impl<F: Real> Call<'_, F> {
 /// `V` blocks of channels of one row of pixels.
 struct Row<'a, F, const V: usize> {
     plan: &'a Correlation,
+    /// The runs whose products are summed.
+    runs: Range<usize>,
     input: &'a [F],
     filters: [&'a [[F; LANES]]; V],
     output: &'a mut [F],
@@ -166,7 +275,8 @@ impl<F: Real, const V: usize> Row<'_, F, V> {
             }
         }
         let input = &self.input[column * step..];
-        for (number, run) in plan.runs.iter().enumerate() {
+        for number in self.runs.clone() {
+            let run = plan.runs[number];
             let inputs: [&[F]; P] = std::array::from_fn(|pixel| &input[run + pixel * step..][..plan.run_len]);
             let filters: [&[[F; LANES]]; V] = std::array::from_fn(|v| &self.filters[v][number * plan.run_len..][..plan.run_len]);
             for place in 0..plan.run_len {

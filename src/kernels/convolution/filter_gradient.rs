@@ -1,6 +1,6 @@
 //! The kernel of gradients of filters: products of input numbers and output gradients, summed over pixels.
 
-use super::correlation::{Correlation, assert_same_number};
+use super::correlation::{Correlation, Grid, assert_same_number};
 use super::lanes::{LANES, Lanes};
 use crate::number::Real;
 use crate::vector::{SimdKernel, SimdLevel, dispatch};
@@ -96,7 +96,16 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
     /// Computes each run in tiles of input numbers, as many as there are registers for their sums.
     #[inline(always)]
     fn compute<U: SimdLevel>(mut self) {
+        let Correlation { run_len, columns, input: Grid { step, .. }, .. } = *self.plan;
+        // Adjacent output pixels read runs that overlap by two thirds.
+        let shares_inputs = run_len == 3 * step && columns > 1 && step.is_multiple_of(8);
         for number in 0..self.plan.runs.len() {
+            if U::WIDE && V == 1 && size_of::<F>() == 4 && shares_inputs {
+                for channel in (0..step).step_by(8) {
+                    self.three_taps::<U, 8>(number, channel);
+                }
+                continue;
+            }
             let mut place = 0;
             while place < self.plan.run_len {
                 let left = self.plan.run_len - place;
@@ -131,9 +140,18 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
         for row in self.rows.clone() {
             let input = &self.input[plan.input.first + row * plan.input.row_step + plan.runs[number] + place..];
             let output = self.output[plan.output.first + row * plan.output.row_step..].as_chunks::<LANES>().0;
+            let (step, output_step) = (plan.input.step, plan.output.step / LANES);
+            // Cut to what the columns read, so that their ranges need no checks.
+            let input = &input[..(plan.columns - 1) * step + J];
+            let output = &output[..(plan.columns - 1) * output_step + V];
             for column in 0..plan.columns {
-                let input = &input[column * plan.input.step..][..J];
-                let output = &output[column * (plan.output.step / LANES)..][..V];
+                // SAFETY: the ranges of the last column end with the slices.
+                let (input, output) = unsafe {
+                    (
+                        input.get_unchecked(column * step..column * step + J),
+                        output.get_unchecked(column * output_step..column * output_step + V),
+                    )
+                };
                 for (sums, &input) in sums.iter_mut().zip(input) {
                     for (sums, output) in sums.iter_mut().zip(output) {
                         sums.add_product::<U>(input, output);
@@ -147,5 +165,57 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
             }
         }
         J
+    }
+
+    /// Adds the products of `J` channels at each of the three pixels that a run covers. An input pixel is the last of these for one output
+    /// pixel, the middle one for the next, and the first one for the one after, so that each input number that is loaded serves three sums.
+    #[inline(always)]
+    fn three_taps<U: SimdLevel, const J: usize>(&mut self, number: usize, channel: usize) {
+        let plan = self.plan;
+        let (step, columns) = (plan.input.step, plan.columns);
+        let place = |tap: usize| (number * plan.run_len + tap * step + channel) * plan.blocks + self.block;
+        let mut sums: [[Lanes<F>; J]; 3] = std::array::from_fn(|tap| {
+            let gradient = &self.gradient[place(tap)..][..(J - 1) * plan.blocks + 1];
+            std::array::from_fn(|input| Lanes(gradient[input * plan.blocks]))
+        });
+        for row in self.rows.clone() {
+            let input = &self.input[plan.input.first + row * plan.input.row_step + plan.runs[number] + channel..];
+            let output = self.output[plan.output.first + row * plan.output.row_step..].as_chunks::<LANES>().0;
+            let output_at = |column: usize| Lanes(output[column * (plan.output.step / LANES)]);
+            let input_at = |column: usize| &input[column * step..][..J];
+            // The output pixels for which the input pixel is the first, middle and last one.
+            let mut outputs = [output_at(0); 3];
+            add_products::<U, F, J, 0, 1>(&mut sums, input_at(0), &outputs);
+            outputs = [output_at(1), outputs[0], outputs[1]];
+            add_products::<U, F, J, 0, 2>(&mut sums, input_at(1), &outputs);
+            for column in 2..columns {
+                outputs = [output_at(column), outputs[0], outputs[1]];
+                add_products::<U, F, J, 0, 3>(&mut sums, input_at(column), &outputs);
+            }
+            outputs = [outputs[0], outputs[0], outputs[1]];
+            add_products::<U, F, J, 1, 3>(&mut sums, input_at(columns), &outputs);
+            outputs = [outputs[0], outputs[0], outputs[1]];
+            add_products::<U, F, J, 2, 3>(&mut sums, input_at(columns + 1), &outputs);
+        }
+        for (tap, sums) in sums.iter().enumerate() {
+            let gradient = &mut self.gradient[place(tap)..][..(J - 1) * plan.blocks + 1];
+            for (input, sums) in sums.iter().enumerate() {
+                gradient[input * plan.blocks] = sums.0;
+            }
+        }
+    }
+}
+
+/// Adds the products of the input numbers with the output pixels from `FIRST` on and before `END`.
+#[inline(always)]
+fn add_products<U: SimdLevel, F: Real, const J: usize, const FIRST: usize, const END: usize>(
+    sums: &mut [[Lanes<F>; J]; 3],
+    input: &[F],
+    outputs: &[Lanes<F>; 3],
+) {
+    for number in 0..J {
+        for tap in FIRST..END {
+            sums[tap][number].add_product::<U>(input[number], &outputs[tap].0);
+        }
     }
 }

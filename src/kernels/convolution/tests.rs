@@ -10,7 +10,7 @@ use crate::vector::{level_count, on_level};
 const IMAGES: usize = 2;
 
 /// Shapes with every tile size and remainder: inputs, outputs, height, width, size, stride.
-const SHAPES: [[usize; 6]; 17] = [
+const SHAPES: [[usize; 6]; 20] = [
     [3, 16, 32, 32, 3, 1],
     [16, 16, 32, 32, 3, 1],
     [16, 32, 32, 32, 3, 2],
@@ -21,6 +21,9 @@ const SHAPES: [[usize; 6]; 17] = [
     [16, 48, 5, 7, 3, 1],
     [33, 7, 3, 11, 3, 2],
     [16, 16, 1, 1, 3, 1],
+    [16, 16, 2, 2, 3, 1],
+    [16, 16, 3, 1, 3, 1],
+    [16, 16, 4, 15, 3, 1],
     [16, 16, 1, 1, 3, 2],
     [5, 21, 4, 6, 1, 1],
     [17, 17, 6, 3, 1, 2],

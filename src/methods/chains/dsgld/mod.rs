@@ -130,7 +130,7 @@ impl MethodSettings for DsgldSettings {
         }
         // Floats, because phases may be longer than any run.
         let rounds = self.rounds() as f64;
-        let from = self.burn_in() as f64 / self.updates_of_chain(agents) * rounds;
+        let from = self.rounds_of_burn_in(agents);
         if self.balance.is_some() && !self.plans.is_empty() {
             notes.push("plans is set, so balance has no effect".into());
         } else if let Some(balance) = &self.balance

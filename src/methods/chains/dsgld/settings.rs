@@ -10,6 +10,7 @@ use crate::methods::tuning::{check_ess, check_noise_share};
 use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The most rounds in flight: every posted round is in each checkpoint, and keeps its numbers of updates.
 pub(super) const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
@@ -169,21 +170,38 @@ impl DsgldSettings {
         }))
     }
 
-    /// The total updates of a chain, with those of [`Self::typical_visit`] in each visit.
+    /// The rounds in which the updates per visit stay the same, with those of [`Self::typical_visit`]: until the first of `plans`, and from
+    /// each of `plans` to the next.
+    fn periods(&self) -> impl Iterator<Item = (Range<u64>, f64)> {
+        let starts = std::iter::once((0, self.initial_updates_per_visit()))
+            .chain(self.plans.iter().map(|planned| (planned.round, planned.updates.as_slice())));
+        let ends = self.plans.iter().map(|planned| planned.round).chain([self.rounds()]);
+        starts.zip(ends).map(|((start, updates), end)| (start..end, self.typical_visit(updates)))
+    }
+
+    /// The total updates of a chain, on average over agents.
     pub(super) fn updates_of_chain(&self, agents: u32) -> f64 {
-        // Each plan holds from its round to that of the next plan.
-        let first = std::iter::once((0, self.typical_visit(self.initial_updates_per_visit())));
-        let planned = self.plans.iter().map(|planned| (planned.round, self.typical_visit(&planned.updates)));
-        let plans: Vec<(u64, f64)> = first.chain(planned).collect();
-        let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds()]);
-        let total: f64 = plans.iter().zip(ends).map(|(&(from, updates), to)| updates * to.saturating_sub(from) as f64).sum();
+        let total: f64 = self.periods().map(|(rounds, updates)| updates * rounds.end.saturating_sub(rounds.start) as f64).sum();
         total / f64::from(self.schedule.rounds_per_turn(self.chains, agents))
+    }
+
+    /// The rounds that burn-in lasts, on average over agents; at most those of the run.
+    pub(super) fn rounds_of_burn_in(&self, agents: u32) -> f64 {
+        let mut left = self.burn_in() as f64 * f64::from(self.schedule.rounds_per_turn(self.chains, agents));
+        for (rounds, updates) in self.periods() {
+            let needed = left / updates;
+            let available = rounds.end.saturating_sub(rounds.start) as f64;
+            if needed < available {
+                return rounds.start as f64 + needed;
+            }
+            left -= available * updates;
+        }
+        self.rounds() as f64
     }
 
     /// The first round after which chains have draws, on average over agents.
     pub(crate) fn first_round_with_draws(&self, agents: u32) -> u64 {
-        let share = (self.burn_in() as f64 / self.updates_of_chain(agents)).clamp(0.0, 1.0);
-        1 + (share * self.rounds() as f64) as u64
+        1 + self.rounds_of_burn_in(agents) as u64
     }
 
     /// τ_s of `trajectory`, which holds until the first of `plans`: one number for all agents, or one for each.
@@ -270,6 +288,37 @@ impl DsgldSettings {
 mod tests {
     use super::*;
     use crate::methods::tuning::{Found, Measurement};
+
+    fn planned(round: u64, updates: f64) -> PlannedTrajectories {
+        PlannedTrajectories { round, updates: vec![updates; 2] }
+    }
+
+    #[test]
+    fn draws_begin_when_the_planned_visits_have_made_the_updates_of_burn_in() {
+        let first = |burn_in, plans| {
+            let (trajectory, rounds, burn_in) = (Trajectory::Same(2.0), Some(100), Some(burn_in));
+            DsgldSettings { trajectory, rounds, burn_in, plans, ..DsgldSettings::default() }.first_round_with_draws(2)
+        };
+        assert_eq!([first(0, vec![]), first(99, vec![]), first(100, vec![]), first(1000, vec![])], [1, 50, 51, 101]);
+        let plans = vec![planned(50, 10.0), planned(60, 1.0)];
+        // 100 updates in the first 50 rounds, 100 in the next 10, then 40.
+        let numbers = [99, 100, 109, 110, 199, 200, 201, 240].map(|burn_in| first(burn_in, plans.clone()));
+        assert_eq!(numbers, [50, 51, 51, 52, 60, 61, 62, 101]);
+        assert_eq!(first(5, vec![planned(0, 10.0)]), 1);
+    }
+
+    #[test]
+    fn chains_that_take_turns_need_more_rounds_of_burn_in() {
+        let settings = DsgldSettings {
+            chains: 6,
+            schedule: Schedule::Rotating,
+            trajectory: Trajectory::Same(10.0),
+            burn_in: Some(40),
+            ..DsgldSettings::default()
+        };
+        let turns = f64::from(settings.schedule.rounds_per_turn(6, 2));
+        assert!(turns > 1.0 && settings.rounds_of_burn_in(2) == 4.0 * turns);
+    }
 
     #[test]
     fn lengths_that_tuning_finds_leave_draws() {
