@@ -18,7 +18,7 @@ use ndarray::ArrayView2;
 use std::sync::Arc;
 
 /// No mode is searched for models with more parameters, because the curvature has the square of this number of entries.
-const MAX_PARAMETERS: usize = 1000;
+const MAX_PARAMETERS: usize = 2000;
 /// The curvature around the mode, relative to that at the mode, above which a note is printed.
 const MUCH_CURVATURE: f64 = 10.0;
 /// Noise of shards, in units of the posterior's variance, above which a note is printed.

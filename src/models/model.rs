@@ -189,6 +189,11 @@ pub trait Model<F: Real>: Send + Sync {
 
     /// The coordinates of a model in which z = 0 is the mode of the posterior; see [`Whitened`](super::Whitened).
     fn whitening(&self) -> Option<&Whitening<F>> {
+        self.inside().map(|(_, whitening)| whitening)
+    }
+
+    /// The model that a [`Whitened`](super::Whitened) one is made of, and the coordinates in which z = 0 is the mode of the posterior.
+    fn inside(&self) -> Option<(&dyn Model<F>, &Whitening<F>)> {
         None
     }
 

@@ -222,7 +222,7 @@ impl<F: Real> Model<F> for Whitened<F> {
             self.inner.add_full_curvature(theta, batch, weight, matrix_mut(&mut by_theta, dim, dim), scratch);
         });
         match &self.coordinates {
-            Coordinates::AroundMode(whitening) => whitening.add_curvature(&by_theta, flat_mut(curvature)),
+            Coordinates::AroundMode(whitening) => whitening.add_curvature(matrix(&by_theta, dim, dim), curvature),
             Coordinates::Scaled(scaling) => scaling.add_curvature(&by_theta, flat_mut(curvature)),
         }
         scratch.put(by_theta);
@@ -271,9 +271,9 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.at_parameters(z, scratch, |theta, scratch| self.inner.draw_means(theta, row, stream, out, scratch));
     }
 
-    fn whitening(&self) -> Option<&Whitening<F>> {
+    fn inside(&self) -> Option<(&dyn Model<F>, &Whitening<F>)> {
         match &self.coordinates {
-            Coordinates::AroundMode(whitening) => Some(whitening),
+            Coordinates::AroundMode(whitening) => Some((self.inner.as_ref(), whitening)),
             Coordinates::Scaled(_) => None,
         }
     }

@@ -1,8 +1,10 @@
 //! The coordinates in which a posterior is close to a standard normal distribution.
 
+use crate::layout::{flat, flat_mut, matrix};
 use crate::number::Real;
 use crate::vector::vectorized;
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 
 /// The coordinates z with θ = c + L z, where L is upper triangular, and what is known of the posterior at z = 0.
 #[derive(Clone, Debug)]
@@ -64,19 +66,19 @@ impl<F: Real> Whitening<F> {
         add_rows(&self.rows, by_theta, out);
     }
 
+    /// The θ of each row of `z`.
+    pub fn parameters(&self, z: ArrayView2<F>) -> Array2<F> {
+        let mut theta = Array2::zeros(z.raw_dim());
+        for (z, theta) in flat(z).chunks_exact(self.dim()).zip(flat_mut(theta.view_mut()).chunks_exact_mut(self.dim())) {
+            self.write_parameters(z, theta);
+        }
+        theta
+    }
+
     /// Adds Lᵀ G L to `out`, which turns a curvature by θ into one by z.
-    pub(super) fn add_curvature(&self, by_theta: &[F], out: &mut [F]) {
-        let dim = self.dim();
-        // The rows of G L.
-        let mut half = vec![F::zero(); dim * dim];
-        for (row, half) in by_theta.chunks_exact(dim).zip(half.chunks_exact_mut(dim)) {
-            add_rows(&self.rows, row, half);
-        }
-        for (i, half) in half.chunks_exact(dim).enumerate() {
-            for (out, &factor) in out.chunks_exact_mut(dim).zip(&self.rows[i * dim..(i + 1) * dim]) {
-                out.iter_mut().zip(half).for_each(|(out, &value)| *out += factor * value);
-            }
-        }
+    pub fn add_curvature(&self, by_theta: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
+        let factor = matrix(&self.rows, self.dim(), self.dim());
+        general_mat_mul(F::one(), &factor.t(), &by_theta.dot(&factor), F::one(), &mut out);
     }
 }
 

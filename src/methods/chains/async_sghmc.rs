@@ -55,7 +55,7 @@ pub struct AsyncSghmcSettings {
     /// that agents of the same speed cause; it is 0.001 with `scheme = "semi_implicit"` or `noise = false`.
     pub step: Step,
     /// Effective sample size for which `step = "auto"` finds steps, burn-in and thinning. Models without a full matrix of curvature or
-    /// with more than 1,000 parameters get a tenth of it, because their draws take more updates.
+    /// with more than 2,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Rate at which velocities decay (V); 1/step with `"semi_implicit"` is SGLD with steps of step². Default: 1.5 with `step = "auto"`,
     /// otherwise 50.

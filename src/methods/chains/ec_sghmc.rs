@@ -40,7 +40,7 @@ pub struct EcSghmcSettings {
     /// preconditioner or `scheme = "semi_implicit"`.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. Models without a full
-    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
+    /// matrix of curvature or with more than 2,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.

@@ -37,7 +37,7 @@ pub struct EcSgldSettings {
     /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds it as for `sghmc`.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. Models without a full
-    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
+    /// matrix of curvature or with more than 2,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Share of the variance of a step's noise that is not added, because the noise of minibatches and the finite step already contribute
     /// it; 0 if unknown. `step = "auto"` sets it.

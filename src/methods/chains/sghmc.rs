@@ -29,11 +29,11 @@ pub struct SghmcSettings {
     /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior before the run, lets
     /// chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the mode,
     /// and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix of curvature
-    /// or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with parameters scaled
+    /// or with more than 2,000 parameters, chains start at points of high density that Adam and short chains find, with parameters scaled
     /// by the curvature there. With a preconditioner or `scheme = "semi_implicit"`, `"auto"` is 0.001.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning. Models without a full
-    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
+    /// matrix of curvature or with more than 2,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.

@@ -98,9 +98,19 @@ impl<F: Real> LocalLoss<F> {
     /// Adds the Gauss-Newton matrices of L̂_k/α at all particles (N × d) to `curvature` (d × d), on the same minibatch as
     /// [`Self::add_score`].
     pub fn add_full_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {
-        self.on_minibatch(step, cx, |model, weight, batch, scratch| {
-            model.add_full_curvature(theta, batch, F::of(weight), curvature.view_mut(), scratch);
+        let model = self.model.clone();
+        let Some((inside, whitening)) = model.inside() else {
+            self.on_minibatch(step, cx, |model, weight, batch, scratch| {
+                model.add_full_curvature(theta, batch, F::of(weight), curvature.view_mut(), scratch);
+            });
+            return;
+        };
+        // The sum over all rows is brought into other coordinates, and not every block of rows.
+        let (theta, mut sum) = (whitening.parameters(theta), Array2::zeros(curvature.raw_dim()));
+        self.on_minibatch(step, cx, |_, weight, batch, scratch| {
+            inside.add_full_curvature(theta.view(), batch, F::of(weight), sum.view_mut(), scratch);
         });
+        whitening.add_curvature(sum.view(), curvature);
     }
 
     /// Calls `each` with the blocks of the minibatch of (agent, step) and the weight N_k/(|B| α) of its rows.

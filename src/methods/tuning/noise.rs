@@ -6,7 +6,7 @@ use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Re
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::random::{Purpose, Who};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
-use ndarray_linalg::{EigValsh, UPLO};
+use ndarray_linalg::{AllocatedArray, AllocatedArrayMut, Lapack, UPLO};
 
 /// The group of records with the noise of minibatches of each parameter, then the noise of shards, then the eigenvalues of the curvature
 /// at the point where the largest of them is largest.
@@ -14,8 +14,10 @@ pub const NOISE: &str = "noise";
 
 /// Points z ~ N(0, I) at which noise is measured.
 const POINTS: usize = 12;
-/// The first points, at which curvatures are computed.
-const CURVED_POINTS: usize = 4;
+/// The most of the first points, at which curvatures are computed.
+const MAX_CURVED_POINTS: usize = 4;
+/// About the most values of all curvatures, which each agent sends together.
+const MAX_CURVATURE_VALUES: usize = 4_000_000;
 /// Minibatches at each point and agent.
 const MINIBATCHES: u64 = 16;
 
@@ -59,6 +61,18 @@ impl Method for MeasureNoise {
         let share = self.share.of(id, self.problem.agents, loss.rows() as f64 / self.rows as f64);
         Ok(NoiseAgent { id, loss, all: self.problem.open(id, usize::MAX)?, factor: self.factor.clone(), sd, share })
     }
+}
+
+/// The number of points at which the curvature of this many parameters is computed.
+fn curved_points(dim: usize) -> usize {
+    (MAX_CURVATURE_VALUES / (dim * dim)).clamp(1, MAX_CURVED_POINTS)
+}
+
+/// The eigenvalues of a symmetric matrix in ascending order. The method `eigvalsh` of the library computes the eigenvectors as well, which takes
+/// several times as long.
+fn eigenvalues(mut matrix: Array2<f64>) -> Result<Array1<f64>> {
+    let layout = matrix.square_layout()?;
+    Ok(f64::eigh(false, layout, UPLO::Lower, matrix.as_allocated_mut()?).map(Array1::from)?)
 }
 
 /// Sends points to all agents and combines the moments that they return.
@@ -105,7 +119,7 @@ impl Server<MeasureNoise> for NoiseServer {
         let mut most_curved: Option<Array1<f64>> = None;
         for (point, curvature) in self.points.chunks_exact(dim).zip(curvatures.chunks_exact(dim * dim)) {
             let curvature = ArrayView2::from_shape((dim, dim), curvature)?.to_owned() + prior_curvature(model, point);
-            let values = curvature.eigvalsh(UPLO::Lower)?;
+            let values = eigenvalues(curvature)?;
             if most_curved.as_ref().and_then(|most| most.last()) < values.last() {
                 most_curved = Some(values);
             }
@@ -175,7 +189,7 @@ impl Agent<MeasureNoise> for NoiseAgent {
             }
         }
         let mut all = moments.into_raw_vec_and_offset().0;
-        for z in body.chunks_exact(dim).take(CURVED_POINTS) {
+        for z in body.chunks_exact(dim).take(curved_points(dim)) {
             let mut curvature = Array2::zeros((dim, dim));
             self.all.add_full_curvature(ArrayView2::from_shape((1, dim), z)?, 0, curvature.view_mut(), cx);
             all.extend(curvature);

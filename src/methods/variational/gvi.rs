@@ -23,7 +23,7 @@ pub struct GviSettings {
     damping: f64,
     /// Whether the mode of the posterior is found before the run, the approximation is made in coordinates in which the posterior is close to
     /// a standard normal distribution, and factors start from the Gaussian around the mode instead of the prior. It has no effect on models
-    /// without a full matrix of curvature or with more than 1,000 parameters, or if no mode is found.
+    /// without a full matrix of curvature or with more than 2,000 parameters, or if no mode is found.
     whitened: bool,
     /// Covariance of the Gaussian: "full" or "diagonal".
     covariance: Covariance,

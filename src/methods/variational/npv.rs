@@ -60,7 +60,7 @@ pub struct NpvSettings {
     /// Iterations of L-BFGS for each mean, and for the variances.
     iterations: u64,
     /// Whether the mixture is fitted in coordinates in which the posterior is close to a standard normal distribution, for models with a full
-    /// matrix of curvature and at most 1,000 parameters. Its components have the same variance in all directions, which suits no other
+    /// matrix of curvature and at most 2,000 parameters. Its components have the same variance in all directions, which suits no other
     /// coordinates. The mode of the posterior is found before the run then.
     whitened: bool,
     /// Draws from the mixture that evaluations use and the result file keeps.

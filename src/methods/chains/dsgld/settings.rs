@@ -41,12 +41,12 @@ pub struct DsgldSettings {
     /// Step size (ε_t): an update adds noise of variance ε_t, and ε_t/2 times the score. `"auto"` finds the mode of the posterior before
     /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate
     /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix
-    /// of curvature or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with
+    /// of curvature or with more than 2,000 parameters, chains start at points of high density that Adam and short chains find, with
     /// parameters scaled by the curvature there. A number such as 1e-5 is the step of all updates;
     /// `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
     pub step: StepSize,
     /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning. Models without a full
-    /// matrix of curvature or with more than 1,000 parameters get a tenth of it, because their draws take more updates.
+    /// matrix of curvature or with more than 2,000 parameters get a tenth of it, because their draws take more updates.
     pub ess: f64,
     /// Share of the variance of an update's noise that is not added, because the noise of minibatches and the finite step already
     /// contribute it; 0 if unknown. `step = "auto"` sets it.

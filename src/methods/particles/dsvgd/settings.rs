@@ -54,7 +54,7 @@ macro_rules! dsvgd_settings {
             /// "paper" (Liu & Wang 2016) or { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
             bandwidth: Option<$crate::kernels::rbf::Bandwidth>,
             /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a
-            /// full matrix of curvature and at most 1,000 parameters. The mode is found before the run, and scores of
+            /// full matrix of curvature and at most 2,000 parameters. The mode is found before the run, and scores of
             /// minibatches have a control variate at the mode.
             whitened: bool,
             /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }.
