@@ -114,7 +114,7 @@ impl<F: Real> Call<'_, F> {
         for (input, output) in images {
             let (input, output) = (&input[plan.input.first..], &mut output[plan.output.first + block * LANES..]);
             let image = Image { plan, input, filters, output, add: self.add };
-            // With AVX-512, each input number that is loaded serves two blocks, or three rows of outputs.
+            // With AVX-512, each input number that is loaded serves two blocks, or three rows of one block in single precision.
             if U::WIDE && V == 1 && size_of::<F>() == 4 && plan.shares_rows() && plan.rows > 2 {
                 image.compute_three_rows_at_once::<U>();
             } else {

@@ -14,9 +14,9 @@ pub const NOISE: &str = "noise";
 
 /// Points z ~ N(0, I) at which noise is measured.
 const POINTS: usize = 12;
-/// The most of the first points, at which curvatures are computed.
+/// At most this many of the first points get a curvature.
 const MAX_CURVED_POINTS: usize = 4;
-/// About the most values of all curvatures, which each agent sends together.
+/// An agent sends at most about this many numbers of curvatures, or those of one point.
 const MAX_CURVATURE_VALUES: usize = 4_000_000;
 /// Minibatches at each point and agent.
 const MINIBATCHES: u64 = 16;

@@ -179,13 +179,13 @@ impl DsgldSettings {
         starts.zip(ends).map(|((start, updates), end)| (start..end, self.typical_visit(updates)))
     }
 
-    /// The total updates of a chain, on average over agents.
+    /// The total updates of a chain, with those of [`Self::typical_visit`] in each visit.
     pub(super) fn updates_of_chain(&self, agents: u32) -> f64 {
         let total: f64 = self.periods().map(|(rounds, updates)| updates * rounds.end.saturating_sub(rounds.start) as f64).sum();
         total / f64::from(self.schedule.rounds_per_turn(self.chains, agents))
     }
 
-    /// The rounds that burn-in lasts, on average over agents; at most those of the run.
+    /// The rounds that burn-in lasts, with the updates of [`Self::typical_visit`] in each visit; at most those of the run.
     pub(super) fn rounds_of_burn_in(&self, agents: u32) -> f64 {
         let mut left = self.burn_in() as f64 * f64::from(self.schedule.rounds_per_turn(self.chains, agents));
         for (rounds, updates) in self.periods() {
@@ -199,7 +199,7 @@ impl DsgldSettings {
         self.rounds() as f64
     }
 
-    /// The first round after which chains have draws, on average over agents.
+    /// The first round after which chains have draws, with the updates of [`Self::typical_visit`] in each visit.
     pub(crate) fn first_round_with_draws(&self, agents: u32) -> u64 {
         1 + self.rounds_of_burn_in(agents) as u64
     }
