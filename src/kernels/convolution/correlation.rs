@@ -144,13 +144,65 @@ impl<F: Real, const V: usize> Image<'_, F, V> {
     }
 
     /// Computes the sums of these runs of a row; those that do not begin with the first run continue the sums of the output.
+    ///
+    /// The row is computed in tiles of pixels, as many as there are registers for their sums.
     #[inline(always)]
     fn row<U: SimdLevel>(&mut self, row: usize, runs: Range<usize>) {
-        let Self { plan, filters, .. } = *self;
-        let input = &self.input[row * plan.input.row_step..];
-        let output = &mut self.output[row * plan.output.row_step..];
-        let add = self.add || runs.start > 0;
-        Row { plan, runs, input, filters, output, add }.compute::<U>();
+        let mut column = 0;
+        while column < self.plan.columns {
+            let left = self.plan.columns - column;
+            column += if U::WIDE && V == 1 && left >= 16 && self.plan.input.step == LANES {
+                // With a constant step, all pixels are addressed from one pointer.
+                self.tile::<U, 16, LANES>(row, column, &runs)
+            } else if U::WIDE && left >= 8 {
+                self.tile::<U, 8, 0>(row, column, &runs)
+            // 8 is 4 + 4 rather than 6 + 2.
+            } else if !U::WIDE && U::FMA && left >= 6 && left != 8 {
+                self.tile::<U, 6, 0>(row, column, &runs)
+            } else if U::FMA && left >= 4 {
+                self.tile::<U, 4, 0>(row, column, &runs)
+            } else if left >= 2 {
+                self.tile::<U, 2, 0>(row, column, &runs)
+            } else {
+                self.tile::<U, 1, 0>(row, column, &runs)
+            };
+        }
+    }
+
+    /// Computes `P` pixels from a column on, and returns their number. `STEP` is the step of the input grid if it is above 0.
+    #[inline(always)]
+    fn tile<U: SimdLevel, const P: usize, const STEP: usize>(&mut self, row: usize, column: usize, runs: &Range<usize>) -> usize {
+        let plan = self.plan;
+        let step = if STEP > 0 { STEP } else { plan.input.step };
+        let output_step = plan.output.step;
+        let output = &mut self.output[row * plan.output.row_step + column * output_step..][..(P - 1) * output_step + V * LANES];
+        let mut sums = [[Lanes::zero(F::zero()); V]; P];
+        if self.add || runs.start > 0 {
+            for (pixel, sums) in sums.iter_mut().enumerate() {
+                for (v, sums) in sums.iter_mut().enumerate() {
+                    sums.0.copy_from_slice(&output[pixel * output_step + v * LANES..][..LANES]);
+                }
+            }
+        }
+        let input = &self.input[row * plan.input.row_step + column * step..];
+        for number in runs.clone() {
+            let run = plan.runs[number];
+            let inputs: [&[F]; P] = std::array::from_fn(|pixel| &input[run + pixel * step..][..plan.run_len]);
+            let filters: [&[[F; LANES]]; V] = std::array::from_fn(|v| &self.filters[v][number * plan.run_len..][..plan.run_len]);
+            for place in 0..plan.run_len {
+                for pixel in 0..P {
+                    for v in 0..V {
+                        sums[pixel][v].add_product::<U>(inputs[pixel][place], &filters[v][place]);
+                    }
+                }
+            }
+        }
+        for (pixel, sums) in sums.iter().enumerate() {
+            for (v, sums) in sums.iter().enumerate() {
+                output[pixel * output_step + v * LANES..][..LANES].copy_from_slice(&sums.0);
+            }
+        }
+        P
     }
 
     /// Passes over the rows of the input, each of which is the last run of a row of outputs, the middle run of the next, and the first run of
@@ -159,15 +211,16 @@ impl<F: Real, const V: usize> Image<'_, F, V> {
     fn compute_three_rows_at_once<U: SimdLevel>(mut self) {
         let plan = self.plan;
         let last = plan.rows - 1;
+        // Fewer than three rows share the first two rows of the input, and the last two.
         self.row::<U>(0, 0..2);
         self.row::<U>(1, 0..1);
         let mut column = 0;
         while column < plan.columns {
             column += match plan.columns - column {
-                8.. => self.columns::<U, 8>(column),
-                4.. => self.columns::<U, 4>(column),
-                2.. => self.columns::<U, 2>(column),
-                _ => self.columns::<U, 1>(column),
+                8.. => self.tile_of_three_rows::<U, 8>(column),
+                4.. => self.tile_of_three_rows::<U, 4>(column),
+                2.. => self.tile_of_three_rows::<U, 2>(column),
+                _ => self.tile_of_three_rows::<U, 1>(column),
             };
         }
         self.row::<U>(last - 1, 2..3);
@@ -176,7 +229,7 @@ impl<F: Real, const V: usize> Image<'_, F, V> {
 
     /// Adds all runs that three rows share at `P` columns, and returns their number.
     #[inline(always)]
-    fn columns<U: SimdLevel, const P: usize>(&mut self, column: usize) -> usize {
+    fn tile_of_three_rows<U: SimdLevel, const P: usize>(&mut self, column: usize) -> usize {
         let plan = self.plan;
         let filters: [&[[F; LANES]]; 3] = std::array::from_fn(|row| &self.filters[0][(2 - row) * plan.run_len..][..plan.run_len]);
         let mut sums = [self.load::<P>(0, column), self.load(1, column), [Lanes::zero(F::zero()); P]];
@@ -220,78 +273,5 @@ impl<F: Real, const V: usize> Image<'_, F, V> {
         for (pixel, sums) in sums.iter().enumerate() {
             output[pixel * step..][..LANES].copy_from_slice(&sums.0);
         }
-    }
-}
-
-/// `V` blocks of channels of one row of pixels.
-struct Row<'a, F, const V: usize> {
-    plan: &'a Correlation,
-    /// The runs whose products are summed.
-    runs: Range<usize>,
-    input: &'a [F],
-    filters: [&'a [[F; LANES]]; V],
-    output: &'a mut [F],
-    add: bool,
-}
-
-impl<F: Real, const V: usize> Row<'_, F, V> {
-    /// Computes the row in tiles of pixels, as many as there are registers for their sums.
-    #[inline(always)]
-    fn compute<U: SimdLevel>(mut self) {
-        let mut column = 0;
-        while column < self.plan.columns {
-            let left = self.plan.columns - column;
-            column += if U::WIDE && V == 1 && left >= 16 && self.plan.input.step == LANES {
-                // With a constant step, all pixels are addressed from one pointer.
-                self.tile::<U, 16, LANES>(column)
-            } else if U::WIDE && left >= 8 {
-                self.tile::<U, 8, 0>(column)
-            // 8 is 4 + 4 rather than 6 + 2.
-            } else if !U::WIDE && U::FMA && left >= 6 && left != 8 {
-                self.tile::<U, 6, 0>(column)
-            } else if U::FMA && left >= 4 {
-                self.tile::<U, 4, 0>(column)
-            } else if left >= 2 {
-                self.tile::<U, 2, 0>(column)
-            } else {
-                self.tile::<U, 1, 0>(column)
-            };
-        }
-    }
-
-    /// Computes `P` pixels from a column on, and returns their number. `STEP` is the step of the input grid if it is above 0.
-    #[inline(always)]
-    fn tile<U: SimdLevel, const P: usize, const STEP: usize>(&mut self, column: usize) -> usize {
-        let plan = self.plan;
-        let step = if STEP > 0 { STEP } else { plan.input.step };
-        let output_step = plan.output.step;
-        let output = &mut self.output[column * output_step..][..(P - 1) * output_step + V * LANES];
-        let mut sums = [[Lanes::zero(F::zero()); V]; P];
-        if self.add {
-            for (pixel, sums) in sums.iter_mut().enumerate() {
-                for (v, sums) in sums.iter_mut().enumerate() {
-                    sums.0.copy_from_slice(&output[pixel * output_step + v * LANES..][..LANES]);
-                }
-            }
-        }
-        let input = &self.input[column * step..];
-        for number in self.runs.clone() {
-            let run = plan.runs[number];
-            let inputs: [&[F]; P] = std::array::from_fn(|pixel| &input[run + pixel * step..][..plan.run_len]);
-            let filters: [&[[F; LANES]]; V] = std::array::from_fn(|v| &self.filters[v][number * plan.run_len..][..plan.run_len]);
-            for place in 0..plan.run_len {
-                for pixel in 0..P {
-                    for v in 0..V {
-                        sums[pixel][v].add_product::<U>(inputs[pixel][place], &filters[v][place]);
-                    }
-                }
-            }
-        }
-        for (pixel, sums) in sums.iter().enumerate() {
-            for (v, sums) in sums.iter().enumerate() {
-                output[pixel * output_step + v * LANES..][..LANES].copy_from_slice(&sums.0);
-            }
-        }
-        P
     }
 }

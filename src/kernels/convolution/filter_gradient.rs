@@ -15,6 +15,9 @@ const fn strip_bytes<U: SimdLevel>() -> usize {
 /// The least pixels of a strip: for fewer, it takes too long to load and store the sums of a tile.
 const LEAST_PIXELS: usize = 32;
 
+/// The channels of [`Blocks::three_taps`]: as many as there are registers for three sums of each.
+const CHANNELS: usize = 8;
+
 /// Adds, for each input number of a pixel and each output channel of a forward pass, the sum over pixels of their products to `gradient`, which
 /// has `blocks` sixteens for each input of a pixel. The images have these lengths.
 pub(super) fn add_filter_gradient<F: Real>(
@@ -98,11 +101,11 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
     fn compute<U: SimdLevel>(mut self) {
         let Correlation { run_len, columns, input: Grid { step, .. }, .. } = *self.plan;
         // Adjacent output pixels read runs that overlap by two thirds.
-        let shares_inputs = run_len == 3 * step && columns > 1 && step.is_multiple_of(8);
+        let shares_inputs = run_len == 3 * step && columns > 1 && step.is_multiple_of(CHANNELS);
         for number in 0..self.plan.runs.len() {
             if U::WIDE && V == 1 && size_of::<F>() == 4 && shares_inputs {
-                for channel in (0..step).step_by(8) {
-                    self.three_taps::<U, 8>(number, channel);
+                for channel in (0..step).step_by(CHANNELS) {
+                    self.three_taps::<U>(number, channel);
                 }
                 continue;
             }
@@ -167,38 +170,38 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
         J
     }
 
-    /// Adds the products of `J` channels at each of the three pixels that a run covers. An input pixel is the last of these for one output
+    /// Adds the products of [`CHANNELS`] channels at each of the three pixels that a run covers. An input pixel is the last of these for one output
     /// pixel, the middle one for the next, and the first one for the one after, so that each input number that is loaded serves three sums.
     #[inline(always)]
-    fn three_taps<U: SimdLevel, const J: usize>(&mut self, number: usize, channel: usize) {
+    fn three_taps<U: SimdLevel>(&mut self, number: usize, channel: usize) {
         let plan = self.plan;
         let (step, columns) = (plan.input.step, plan.columns);
         let place = |tap: usize| (number * plan.run_len + tap * step + channel) * plan.blocks + self.block;
-        let mut sums: [[Lanes<F>; J]; 3] = std::array::from_fn(|tap| {
-            let gradient = &self.gradient[place(tap)..][..(J - 1) * plan.blocks + 1];
+        let mut sums: [[Lanes<F>; CHANNELS]; 3] = std::array::from_fn(|tap| {
+            let gradient = &self.gradient[place(tap)..][..(CHANNELS - 1) * plan.blocks + 1];
             std::array::from_fn(|input| Lanes(gradient[input * plan.blocks]))
         });
         for row in self.rows.clone() {
             let input = &self.input[plan.input.first + row * plan.input.row_step + plan.runs[number] + channel..];
             let output = self.output[plan.output.first + row * plan.output.row_step..].as_chunks::<LANES>().0;
             let output_at = |column: usize| Lanes(output[column * (plan.output.step / LANES)]);
-            let input_at = |column: usize| &input[column * step..][..J];
+            let input_at = |column: usize| &input[column * step..][..CHANNELS];
             // The output pixels for which the input pixel is the first, middle and last one.
             let mut outputs = [output_at(0); 3];
-            add_products::<U, F, J, 0, 1>(&mut sums, input_at(0), &outputs);
+            add_products::<U, F, 0, 1>(&mut sums, input_at(0), &outputs);
             outputs = [output_at(1), outputs[0], outputs[1]];
-            add_products::<U, F, J, 0, 2>(&mut sums, input_at(1), &outputs);
+            add_products::<U, F, 0, 2>(&mut sums, input_at(1), &outputs);
             for column in 2..columns {
                 outputs = [output_at(column), outputs[0], outputs[1]];
-                add_products::<U, F, J, 0, 3>(&mut sums, input_at(column), &outputs);
+                add_products::<U, F, 0, 3>(&mut sums, input_at(column), &outputs);
             }
             outputs = [outputs[0], outputs[0], outputs[1]];
-            add_products::<U, F, J, 1, 3>(&mut sums, input_at(columns), &outputs);
+            add_products::<U, F, 1, 3>(&mut sums, input_at(columns), &outputs);
             outputs = [outputs[0], outputs[0], outputs[1]];
-            add_products::<U, F, J, 2, 3>(&mut sums, input_at(columns + 1), &outputs);
+            add_products::<U, F, 2, 3>(&mut sums, input_at(columns + 1), &outputs);
         }
         for (tap, sums) in sums.iter().enumerate() {
-            let gradient = &mut self.gradient[place(tap)..][..(J - 1) * plan.blocks + 1];
+            let gradient = &mut self.gradient[place(tap)..][..(CHANNELS - 1) * plan.blocks + 1];
             for (input, sums) in sums.iter().enumerate() {
                 gradient[input * plan.blocks] = sums.0;
             }
@@ -208,12 +211,12 @@ impl<F: Real, const V: usize> Blocks<'_, F, V> {
 
 /// Adds the products of the input numbers with the output pixels from `FIRST` on and before `END`.
 #[inline(always)]
-fn add_products<U: SimdLevel, F: Real, const J: usize, const FIRST: usize, const END: usize>(
-    sums: &mut [[Lanes<F>; J]; 3],
+fn add_products<U: SimdLevel, F: Real, const FIRST: usize, const END: usize>(
+    sums: &mut [[Lanes<F>; CHANNELS]; 3],
     input: &[F],
     outputs: &[Lanes<F>; 3],
 ) {
-    for number in 0..J {
+    for number in 0..CHANNELS {
         for tap in FIRST..END {
             sums[tap][number].add_product::<U>(input[number], &outputs[tap].0);
         }

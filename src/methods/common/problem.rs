@@ -105,7 +105,10 @@ impl<F: Real> LocalLoss<F> {
             });
             return;
         };
-        // The sum over all rows is brought into other coordinates, and not every block of rows.
+        if self.rows() == 0 {
+            return;
+        }
+        // Summed by θ, and brought into the coordinates once instead of for every block of rows.
         let (theta, mut sum) = (whitening.parameters(theta), Array2::zeros(curvature.raw_dim()));
         self.on_minibatch(step, cx, |_, weight, batch, scratch| {
             inside.add_full_curvature(theta.view(), batch, F::of(weight), sum.view_mut(), scratch);

@@ -10,7 +10,6 @@ use crate::methods::tuning::{check_ess, check_noise_share};
 use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// The most rounds in flight: every posted round is in each checkpoint, and keeps its numbers of updates.
 pub(super) const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
@@ -170,31 +169,30 @@ impl DsgldSettings {
         }))
     }
 
-    /// The rounds in which the updates per visit stay the same, with those of [`Self::typical_visit`]: until the first of `plans`, and from
-    /// each of `plans` to the next.
-    fn periods(&self) -> impl Iterator<Item = (Range<u64>, f64)> {
+    /// Periods in which the updates per visit stay the same, until the first of `plans` and from each of `plans` to the next: the first round,
+    /// the number of rounds, and the updates of [`Self::typical_visit`].
+    fn periods(&self) -> impl Iterator<Item = (u64, f64, f64)> {
         let starts = std::iter::once((0, self.initial_updates_per_visit()))
             .chain(self.plans.iter().map(|planned| (planned.round, planned.updates.as_slice())));
         let ends = self.plans.iter().map(|planned| planned.round).chain([self.rounds()]);
-        starts.zip(ends).map(|((start, updates), end)| (start..end, self.typical_visit(updates)))
+        starts.zip(ends).map(|((start, updates), end)| (start, end.saturating_sub(start) as f64, self.typical_visit(updates)))
     }
 
     /// The total updates of a chain, with those of [`Self::typical_visit`] in each visit.
     pub(super) fn updates_of_chain(&self, agents: u32) -> f64 {
-        let total: f64 = self.periods().map(|(rounds, updates)| updates * rounds.end.saturating_sub(rounds.start) as f64).sum();
+        let total: f64 = self.periods().map(|(_, rounds, updates)| updates * rounds).sum();
         total / f64::from(self.schedule.rounds_per_turn(self.chains, agents))
     }
 
     /// The rounds that burn-in lasts, with the updates of [`Self::typical_visit`] in each visit; at most those of the run.
     pub(super) fn rounds_of_burn_in(&self, agents: u32) -> f64 {
         let mut left = self.burn_in() as f64 * f64::from(self.schedule.rounds_per_turn(self.chains, agents));
-        for (rounds, updates) in self.periods() {
+        for (start, rounds, updates) in self.periods() {
             let needed = left / updates;
-            let available = rounds.end.saturating_sub(rounds.start) as f64;
-            if needed < available {
-                return rounds.start as f64 + needed;
+            if needed < rounds {
+                return start as f64 + needed;
             }
-            left -= available * updates;
+            left -= rounds * updates;
         }
         self.rounds() as f64
     }
